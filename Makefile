@@ -1,0 +1,46 @@
+# Two commands do all set-up: `make app` and `make test`. Everything else is for contributors.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: app test lint format bench data models clean help
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: install it or say PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $(STAMP)
+
+app: $(STAMP)  ## install if needed, then serve the dashboard on http://localhost:8501
+	$(BIN)/streamlit run app/main.py
+
+test: lint  ## lint, types, import contracts and every test
+	$(BIN)/python -m pytest
+
+lint: $(STAMP)  ## ruff, mypy strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## rewrite the sources in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## measure the engines and rewrite the tables that quote them
+	$(BIN)/python -m pricing bench --json docs/results/engines.json
+	$(BIN)/python -m pricing report
+
+data: $(STAMP)  ## training sets (not there yet)
+	@echo "data_gen is not there yet: see README, 'What is not there yet'"; exit 1
+
+models: $(STAMP)  ## train the shipped surrogates (not there yet)
+	@echo "the surrogates are not there yet: see README, 'What is not there yet'"; exit 1
+
+clean:  ## remove the environment and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

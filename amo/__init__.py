@@ -1,0 +1,1 @@
+"""Adaptive Mamba Neural Operator: a neural-operator package that knows no finance."""

@@ -1,0 +1,1 @@
+"""The dashboard: widgets in, a call to :mod:`pricing`, a chart out."""

@@ -1,0 +1,1 @@
+"""Training sets, made from the numerical solvers of :mod:`pricing`."""

@@ -1,0 +1,206 @@
+"""Price and Greeks of each option at its own spot."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from pricing import limits
+from pricing.contracts import FloatArray, Options
+from pricing.fd.grid import LANES, SpaceGrid
+from pricing.fd.solver import (
+    ACCURATE,
+    FDSettings,
+    differentiate,
+    exercise_boundary,
+    extrapolate,
+    grid_for,
+    per_unit_strike,
+    solve,
+)
+
+_CHUNK = 256  # contracts a thread solves at a time, at most
+_NEEDS_BUMP = {
+    "volatility": {"vega", "vanna", "volga"},
+    "rate": {"rho"},
+    "dividend_yield": {"dividend_rho"},
+}
+
+
+def evaluate(
+    options: Options,
+    quantities: Sequence[str],
+    settings: FDSettings = ACCURATE,
+    *,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, FloatArray]:
+    """Return the named quantities of each option at its own spot.
+
+    Takes the quantities of :mod:`pricing.black_scholes`, with its units, and ``price_error``, the
+    estimated error of the price (NaN below three levels). Delta and gamma come off the grid, theta
+    and charm from the equation, vega, rho, dividend_rho, vanna and volga from central bumps on a
+    fixed grid. A spot at or beyond the exercise boundary gets the stopped values: intrinsic, delta
+    ±1, the rest zero. Expiries must be positive.
+
+    Parameters
+    ----------
+    workers
+        Threads; the answer does not depend on it. Default: one a core.
+    progress
+        Called with the number of options just finished.
+    """
+    threads = workers or os.cpu_count() or 1
+    size = max(LANES, min(_CHUNK, -(-len(options) // threads)))
+    chunks = [options.take(slice(i, i + size)) for i in range(0, len(options), size)]
+    task = partial(_evaluate_chunk, quantities=tuple(quantities), settings=settings)
+    parts = []
+    with ThreadPoolExecutor(threads) as pool:
+        for chunk, part in zip(chunks, pool.map(task, chunks), strict=True):
+            parts.append(part)
+            if progress is not None:
+                progress(len(chunk))
+    return {
+        name: np.concatenate([part[name] for part in parts]) if parts else np.empty(0)
+        for name in quantities
+    }
+
+
+def _evaluate_chunk(
+    options: Options, quantities: tuple[str, ...], settings: FDSettings
+) -> dict[str, FloatArray]:
+    unit = per_unit_strike(options)
+    grid = grid_for(unit, settings)
+    base = _at_spot(unit, grid, settings)
+    S, r, q = unit.spot, unit.rate, unit.dividend_yield
+    variance = unit.volatility**2
+    sign = np.where(unit.is_call, 1.0, -1.0)
+    V, delta, gamma, speed = base["price"], base["delta"], base["gamma"], base["speed"]
+    # per unit strike; "stopped" is the value at or beyond the exercise boundary
+    out = {
+        "price": V,
+        "price_error": base["price_error"],
+        "delta": delta,
+        "gamma": gamma,
+        "theta": r * V - (r - q) * S * delta - 0.5 * variance * S**2 * gamma,
+        "charm": q * delta - (r - q + variance) * S * gamma - 0.5 * variance * S**2 * speed,
+    }
+    for column, dependants in _NEEDS_BUMP.items():
+        if dependants & set(quantities):
+            out |= _bumped(unit, grid, settings, column, base)
+    intrinsic = limits.intrinsic(unit.spot, unit.strike, unit.is_call)
+    stopped_values = {"price": intrinsic, "delta": sign}
+    boundary = base["boundary"]
+    is_stopped = sign * S >= sign * boundary  # NaN: never
+    scale = {"gamma": 1.0 / options.strike, "delta": 1.0, "vanna": 1.0, "charm": 1.0}
+    result = {}
+    for name in quantities:
+        value = np.where(is_stopped, stopped_values.get(name, 0.0), out[name])
+        result[name] = value * scale.get(name, options.strike)
+    if "price" in result:
+        floor = np.where(options.is_american, intrinsic * options.strike, 0.0)
+        result["price"] = np.maximum(result["price"], floor)
+    return result
+
+
+def _bumped(
+    unit: Options, grid: SpaceGrid, settings: FDSettings, column: str, base: dict[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Differentiate in one market input by solving again on the same grid."""
+    value = getattr(unit, column)
+    # Europeans are smooth in every input. For Americans: wide enough to average out how the
+    # boundary falls between nodes; small rates need small bumps, because the boundary leaves for
+    # zero or infinity as they vanish.
+    if column == "volatility":
+        up = value * np.where(unit.is_american, 2e-2, 2e-3)
+    else:
+        up = np.where(unit.is_american, np.clip(0.1 * np.abs(value), 2e-4, 1e-3), 1e-4)
+    lowered = unit.with_values(**{column: value - up})
+    leaves_single_boundary = limits.has_double_boundary(
+        lowered.rate, lowered.dividend_yield, unit.is_call
+    )
+    down = np.where(unit.is_american & leaves_single_boundary, 0.0, up)
+    above = _at_spot(unit.with_values(**{column: value + up}), grid, settings)
+    below = _at_spot(unit.with_values(**{column: value - down}), grid, settings)
+    slope = (above["price"] - below["price"]) / (up + down)
+    if column != "volatility":
+        return {"rho" if column == "rate" else "dividend_rho": slope}
+    return {
+        "vega": slope,
+        "vanna": (above["delta"] - below["delta"]) / (up + down),
+        "volga": (above["price"] - 2.0 * base["price"] + below["price"]) / up**2,
+    }
+
+
+def _at_spot(unit: Options, grid: SpaceGrid, settings: FDSettings) -> dict[str, FloatArray]:
+    """Value and three spot derivatives per unit strike, extrapolated and interpolated to spot."""
+    x = np.resize(np.log(unit.spot), grid.spacing.shape)  # pad to whole blocks
+    position = grid.position(x).ravel()[: len(unit)]
+    left = np.clip(position.astype(np.intp), 3, grid.n_intervals - 4)
+    solutions = [solve(unit, grid, settings, level) for level in range(settings.levels)]
+    around = [
+        _around(nodes, values[:, 0], left, 2**level)
+        for level, (nodes, values) in enumerate(solutions)
+    ]
+    fields = {}
+    for name in ("price", "delta", "gamma", "speed"):
+        fields[name], error = extrapolate([each[name] for each in around])
+        if name == "price":
+            fields["price_error"] = error
+    at_spot = _interpolate(unit.spot, around[0]["spot"], position - left + 1, fields)
+    at_spot["price_error"] = fields["price_error"].max(axis=1)
+    slices = [values[..., :: 2**level] for level, (_, values) in enumerate(solutions)]
+    at_spot["boundary"] = exercise_boundary(solutions[0][0], extrapolate(slices)[0], unit)[:, 0]
+    return at_spot
+
+
+def _around(
+    nodes: FloatArray, values: FloatArray, left: npt.NDArray[np.intp], refinement: int
+) -> dict[str, FloatArray]:
+    """Fields at the four coarse nodes around spot, differentiated on the grid at hand."""
+    window = refinement * left[:, None] + np.arange(-refinement - 2, 2 * refinement + 3)
+    s, v = np.take_along_axis(nodes, window, axis=1), np.take_along_axis(values, window, axis=1)
+    delta, gamma = differentiate(s, v)
+    speed, _ = differentiate(s[:, 1:-1], gamma)
+    return {
+        "spot": s[:, 2:-2:refinement],
+        "price": v[:, 2:-2:refinement],
+        "delta": delta[:, 1:-1:refinement],
+        "gamma": gamma[:, 1:-1:refinement],
+        "speed": speed[:, ::refinement],
+    }
+
+
+def _interpolate(
+    spot: FloatArray, nodes: FloatArray, position: FloatArray, fields: dict[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Interpolate from four nodes to a spot between the inner two; exact on a node.
+
+    Price by the quintic with the inner nodes' value, slope and curvature, delta by the cubic with
+    their slope and curvature, both in S and so exact for linear payoffs; gamma and speed by the
+    cubic through all four, in the grid's own coordinate.
+    """
+    h = nodes[:, 2] - nodes[:, 1]
+    t = (spot - nodes[:, 1]) / h
+    value, slope, curvature = (fields[name][:, 1:3] for name in ("price", "delta", "gamma"))
+    c0, c1, c2 = value[:, 0], h * slope[:, 0], 0.5 * h**2 * curvature[:, 0]
+    rise = value[:, 1] - (c0 + c1 + c2)
+    lean = h * slope[:, 1] - (c1 + 2.0 * c2)
+    bend = h**2 * curvature[:, 1] - 2.0 * c2
+    c3 = 10.0 * rise - 4.0 * lean + 0.5 * bend
+    c4 = -15.0 * rise + 7.0 * lean - bend
+    c5 = 6.0 * rise - 3.0 * lean + 0.5 * bend
+    d1 = h * curvature[:, 0]
+    gap = slope[:, 1] - slope[:, 0] - d1
+    twist = h * curvature[:, 1] - d1
+    a, b, c, d = position, position - 1.0, position - 2.0, position - 3.0
+    weights = np.stack([-b * c * d / 6, a * c * d / 2, -a * b * d / 2, a * b * c / 6], axis=1)
+    return {
+        "price": c0 + t * (c1 + t * (c2 + t * (c3 + t * (c4 + t * c5)))),
+        "delta": slope[:, 0] + t * (d1 + t * (3 * gap - twist + t * (twist - 2 * gap))),
+        "gamma": np.sum(weights * fields["gamma"], axis=1),
+        "speed": np.sum(weights * fields["speed"], axis=1),
+    }

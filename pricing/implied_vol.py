@@ -1,0 +1,110 @@
+"""Implied volatility of European and American quotes, with the reason where there is none."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import elementwise
+
+from pricing import black_scholes, limits
+from pricing.contracts import FloatArray, Options, Problem
+from pricing.engines import Engine
+
+_TOLERANCE = 1e-8  # of volatility
+_LOWEST, _HIGHEST = 1e-3, 10.0  # volatilities tried for Americans
+
+
+def implied_volatility(
+    engine: Engine,
+    options: Options,
+    price: FloatArray,
+    *,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[FloatArray, list[Problem]]:
+    """Return the volatility at which each option is worth its price; NaN with a reason if none.
+
+    ``options.volatility`` is not read. Europeans are inverted by the closed form whatever the
+    engine; Americans by a bracketed search on the engine's prices, all rows at once. An American
+    is worth no less than its European, so the European's implied volatility bounds it from above.
+    """
+    low, high = limits.bounds(options)
+    dead = options.expiry <= 0
+    rounding = 1e-13 * (options.spot + options.strike)
+    below, above = ~dead & (price <= low + rounding), ~dead & (price >= high - rounding)
+    problems = [
+        Problem("price", reason, np.flatnonzero(mask))
+        for mask, reason in (
+            (dead, "no implied volatility at expiry"),
+            (below & (price < low - rounding), "price is below its no-arbitrage bound"),
+            (below & (price >= low - rounding), "price is at its lower bound: no time value"),
+            (above, "price is at or above its upper no-arbitrage bound"),
+        )
+        if mask.any()
+    ]
+    european = black_scholes.implied_volatility(
+        price,
+        options.spot,
+        options.strike,
+        options.expiry,
+        options.rate,
+        options.dividend_yield,
+        options.is_call,
+    )
+    can_solve = ~(dead | below | above)
+    result = np.where(can_solve & ~options.is_american, european, np.nan)
+    rows = np.flatnonzero(can_solve & options.is_american)
+    if len(rows):
+        result[rows] = _search(engine, options, price, european, rows, workers)
+    if progress is not None:
+        progress(len(options))
+    unsolved = can_solve & np.isnan(result)
+    if unsolved.any():
+        reason = f"no volatility in [{_LOWEST:g}, {_HIGHEST:g}] gives this price"
+        problems.append(Problem("price", reason, np.flatnonzero(unsolved)))
+    return result, problems
+
+
+def _search(
+    engine: Engine,
+    options: Options,
+    price: FloatArray,
+    european: FloatArray,
+    rows: npt.NDArray[np.intp],
+    workers: int | None,
+) -> FloatArray:
+    """Bracket and solve price(volatility) = quote for the given American rows."""
+    scale = options.strike[rows]
+
+    def excess(volatility: FloatArray, position: npt.NDArray[np.intp]) -> FloatArray:
+        chosen = options.take(rows[position]).with_values(volatility=volatility)
+        values, failures = engine.evaluate(chosen, ("price",), workers=workers)
+        difference = (values["price"] - price[rows[position]]) / scale[position]
+        difference[list(failures)] = np.nan
+        return difference
+
+    everywhere = np.arange(len(rows))
+    taken = _taken_range(engine, options.take(rows))
+    low, high = taken[0], np.fmin(european[rows] * (1 + 1e-6) + 1e-6, taken[1])
+    high = np.maximum(high, low * (1 + 1e-6))
+    root = elementwise.find_root(
+        excess,
+        (low, high),
+        args=(everywhere,),
+        tolerances={"xatol": _TOLERANCE, "xrtol": 0.0, "fatol": 1e-14, "frtol": 0.0},
+        maxiter=100,
+    )
+    return np.where(root.success, root.x, np.nan)
+
+
+def _taken_range(engine: Engine, options: Options) -> tuple[FloatArray, FloatArray]:
+    """Return the lowest and highest volatility to try, inside what the engine takes."""
+    ladder = np.geomspace(_LOWEST, _HIGHEST, 41)
+    is_taken = np.empty((len(ladder), len(options)), dtype=np.bool_)
+    for row, volatility in enumerate(ladder):
+        moved = options.with_values(volatility=np.full(len(options), volatility))
+        refused = [mask for mask, _ in engine.refusals(moved)]
+        is_taken[row] = ~np.any(refused, axis=0) if refused else True
+    lowest = ladder[np.argmax(is_taken, axis=0)]
+    highest = ladder[::-1][np.argmax(is_taken[::-1], axis=0)]
+    return lowest, highest

@@ -1,0 +1,30 @@
+"""Regions of moneyness × expiry × volatility, by which errors are reported."""
+
+import numpy as np
+import pandas as pd
+
+from pricing.contracts import Options
+
+MONEYNESS = (-np.inf, -0.1, 0.1, np.inf)  # ln(S/K)
+EXPIRY = (0.0, 0.25, 1.0, np.inf)  # years
+VOLATILITY = (0.0, 0.2, 0.4, np.inf)
+_LABELS = {
+    "moneyness": ("S < 0.90 K", "0.90 K to 1.11 K", "S > 1.11 K"),
+    "expiry": ("to 3M", "3M to 1Y", "over 1Y"),
+    "volatility": ("to 20%", "20% to 40%", "over 40%"),
+}
+
+
+def label_regions(options: Options) -> pd.DataFrame:
+    """Return three ordered categorical columns: moneyness, expiry and volatility of each row."""
+    values = {
+        "moneyness": np.log(options.spot / options.strike),
+        "expiry": options.expiry,
+        "volatility": options.volatility,
+    }
+    edges = {"moneyness": MONEYNESS, "expiry": EXPIRY, "volatility": VOLATILITY}
+    columns = {}
+    for name, labels in _LABELS.items():
+        codes = np.digitize(values[name], edges[name][1:-1], right=name != "moneyness")
+        columns[name] = pd.Categorical.from_codes(codes, categories=pd.Index(labels), ordered=True)
+    return pd.DataFrame(columns)

@@ -1,0 +1,141 @@
+"""python -m pricing: files in, files out, exit codes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pricing import files, price_frame
+from pricing.__main__ import main
+
+BOOK = pd.DataFrame(
+    {
+        "id": ["a", "b", "c"],
+        "S": [100.0, 90.0, 110.0],
+        "K": 100.0,
+        "T": [0.5, 1.0, 2.0],
+        "r": 0.05,
+        "q": 0.02,
+        "sigma": 0.2,
+        "type": ["call", "put", "P"],
+        "style": ["european", "american", "american"],
+    }
+)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    path = tmp_path / "book.csv"
+    BOOK.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_price_writes_what_the_library_returns(book: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"priced.{suffix}"
+    assert main(["price", str(book), "-o", str(out), "--engine", "fd", "--greeks"]) == 0
+    written = files.read_table(out)
+    expected = price_frame(BOOK, "fd")
+    assert np.allclose(written["price"], expected["price"], rtol=1e-14)
+    assert list(written.columns) == list(expected.columns)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["book.csv", out.name])
+
+
+def test_bad_rows_give_exit_code_one_and_no_file(
+    book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    BOOK.assign(sigma=[0.2, -1.0, 0.2]).to_csv(book, index=False)
+    out = tmp_path / "priced.csv"
+    assert main(["price", str(book), "-o", str(out)]) == 1
+    assert "1 of 3 rows: volatility must be > 0: rows 1" in capsys.readouterr().err
+    assert not out.exists()
+    assert main(["price", str(book), "-o", str(out), "--errors", "coerce"]) == 0
+    assert "1 with a reason" in capsys.readouterr().err
+    assert pd.read_csv(out)["price"].isna().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["price", "{tmp}/none.csv", "-o", "{tmp}/x.csv"], "no such file"),
+        (["price", "{tmp}/book.csv", "-o", "{tmp}/x.xlsx"], "name it .csv or .parquet"),
+        (["price", "{tmp}/book.csv", "-o", "{tmp}/no/dir/x.csv"], "cannot write"),
+        (["price", "{tmp}/bad.parquet", "-o", "{tmp}/x.csv"], "cannot read"),
+        (["price", "{tmp}/empty.csv", "-o", "{tmp}/x.csv"], "cannot read"),
+    ],
+)
+def test_file_trouble_is_said_in_one_line(
+    arguments: list[str],
+    message: str,
+    book: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    book.with_name("bad.parquet").write_bytes(b"no parquet")
+    book.with_name("empty.csv").write_bytes(b"")
+    assert main([text.format(tmp=tmp_path) for text in arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_bad_usage_gives_exit_code_two(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["price", str(book), "-o", "x.csv", "--engine", "magic"])
+    assert caught.value.code == 2
+    assert main(["price", str(book), "-o", "x.csv", "--column", "spot"]) == 2
+    assert "--column takes NAME=LABEL" in capsys.readouterr().err
+
+
+def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["price", "--help"])
+    assert caught.value.code == 0
+    assert "python -m pricing price book.csv -o priced.csv" in capsys.readouterr().out
+
+
+def test_column_option_maps_names(book: Path, tmp_path: Path) -> None:
+    BOOK.rename(columns={"S": "Px_Last"}).to_csv(book, index=False)
+    out = tmp_path / "priced.csv"
+    assert main(["price", str(book), "-o", str(out), "--column", "spot=Px_Last"]) == 0
+    assert "Px_Last" in pd.read_csv(out)
+
+
+def test_implied_vol_inverts_a_chain(book: Path, tmp_path: Path) -> None:
+    quotes = price_frame(BOOK, greeks=False).drop(columns=["sigma", "engine"])
+    quotes.rename(columns={"price": "mid"}).to_csv(book, index=False)
+    out = tmp_path / "vols.parquet"
+    assert main(["implied-vol", str(book), "-o", str(out), "--price-column", "mid"]) == 0
+    assert np.allclose(pd.read_parquet(out)["implied_volatility"], 0.2, atol=1e-7)
+
+
+def test_compare_prints_a_table(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(book), "--engines", "quantlib,fd", "--regions"]) == 0
+    printed = capsys.readouterr().out
+    assert "errors against quantlib" in printed
+    assert "price_rmse" in printed
+
+
+def test_bench_reports_its_ratios(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "engines.json"
+    small = ["--contracts", "4", "--rows", "1000"]
+    assert main(["bench", "--json", str(out), *small]) == 0
+    results = json.loads(out.read_text())
+    assert {"american", "frame", "fd_fast_over_quantlib_fd", "machine"} <= set(results)
+    assert main(["bench", *small]) == 0
+    assert "times faster" in capsys.readouterr().out
+
+
+def test_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "kept.txt"
+    target.write_text("old")
+
+    def write_and_fail() -> None:
+        with files.replacing(target) as beside:
+            beside.write_text("half")
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        write_and_fail()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
