@@ -92,7 +92,7 @@ def test_existing_result_columns_are_not_overwritten() -> None:
 
 @pytest.mark.parametrize("option", [{"errors": "ignore"}, {"units": "bp"}, {"engine": "magic"}])
 def test_wrong_option_is_refused(option: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="takes|unknown"):
+    with pytest.raises(ValueError, match=r"takes|unknown"):
         price_frame(book(), **option)  # type: ignore[arg-type]
 
 
