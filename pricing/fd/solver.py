@@ -132,8 +132,8 @@ def solve(
     nodes
         (contracts, nodes): S/K from the exercise side outwards.
     values
-        (contracts, 1, nodes): value/K today; with ``keep``, (contracts, time levels + 1, nodes)
-        from expiry to today.
+        (contracts, 1, nodes): value/K today; with ``keep``, (contracts, n_time + 1, nodes) at the
+        time levels of the coarsest grid, from expiry to today.
     """
     refinement = 2**level
     nodes = grid.nodes(refinement)
@@ -145,7 +145,8 @@ def solve(
     payoff = limits.intrinsic(nodes, np.ones(1), is_call[:, None, :])
     values = np.empty_like(nodes)
     n_blocks, n_nodes, lanes = nodes.shape
-    surface = np.empty((n_blocks, settings.n_time * refinement + 1 if keep else 0, n_nodes, lanes))
+    surface = np.empty((n_blocks, settings.n_time + 1 if keep else 0, n_nodes, lanes))
+    is_kept = (plan.level >= 0) & (plan.level % refinement == 0)
     march(
         nodes,
         payoff,
@@ -156,7 +157,7 @@ def solve(
         pack(options.volatility),
         plan.lengths[:, None] * expiry[:, None, :],
         plan.implicitness,
-        plan.level,
+        np.where(is_kept, plan.level // refinement, -1),
         _edge(
             nodes[:, :1],
             plan.ends[:, None] * expiry[:, None, :],
@@ -172,6 +173,29 @@ def solve(
         surface[:, 0] = payoff
         return unpack(nodes, len(options)), unpack(surface, len(options))
     return unpack(nodes, len(options)), unpack(values[:, None], len(options))
+
+
+def bumped(unit: Options, column: str) -> tuple[Options, Options, FloatArray, FloatArray]:
+    """Return options with one market input lowered and raised, and by how much each.
+
+    Europeans are smooth in every input. For Americans the bumps are wide enough to average out how
+    the boundary falls between nodes; small rates get small bumps, because the boundary leaves for
+    zero or infinity as they vanish, and no downward one where that would open a second boundary.
+    """
+    value = getattr(unit, column)
+    if column == "volatility":
+        up = value * np.where(unit.is_american, 2e-2, 2e-3)
+    else:
+        up = np.where(unit.is_american, np.clip(0.1 * np.abs(value), 2e-4, 1e-3), 1e-4)
+    lowered = unit.with_values(**{column: value - up})
+    opens = limits.has_double_boundary(lowered.rate, lowered.dividend_yield, unit.is_call)
+    down = np.where(unit.is_american & opens, 0.0, up)
+    return (
+        unit.with_values(**{column: value - down}),
+        unit.with_values(**{column: value + up}),
+        down,
+        up,
+    )
 
 
 def differentiate(nodes: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:

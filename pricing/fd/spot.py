@@ -14,6 +14,7 @@ from pricing.fd.grid import LANES, SpaceGrid
 from pricing.fd.solver import (
     ACCURATE,
     FDSettings,
+    bumped,
     differentiate,
     exercise_boundary,
     extrapolate,
@@ -90,7 +91,7 @@ def _evaluate_chunk(
     }
     for column, dependants in _NEEDS_BUMP.items():
         if dependants & set(quantities):
-            out |= _bumped(unit, grid, settings, column, base)
+            out |= _slopes(unit, grid, settings, column, base)
     intrinsic = limits.intrinsic(unit.spot, unit.strike, unit.is_call)
     stopped_values = {"price": intrinsic, "delta": sign}
     boundary = base["boundary"]
@@ -106,25 +107,12 @@ def _evaluate_chunk(
     return result
 
 
-def _bumped(
+def _slopes(
     unit: Options, grid: SpaceGrid, settings: FDSettings, column: str, base: dict[str, FloatArray]
 ) -> dict[str, FloatArray]:
     """Differentiate in one market input by solving again on the same grid."""
-    value = getattr(unit, column)
-    # Europeans are smooth in every input. For Americans: wide enough to average out how the
-    # boundary falls between nodes; small rates need small bumps, because the boundary leaves for
-    # zero or infinity as they vanish.
-    if column == "volatility":
-        up = value * np.where(unit.is_american, 2e-2, 2e-3)
-    else:
-        up = np.where(unit.is_american, np.clip(0.1 * np.abs(value), 2e-4, 1e-3), 1e-4)
-    lowered = unit.with_values(**{column: value - up})
-    leaves_single_boundary = limits.has_double_boundary(
-        lowered.rate, lowered.dividend_yield, unit.is_call
-    )
-    down = np.where(unit.is_american & leaves_single_boundary, 0.0, up)
-    above = _at_spot(unit.with_values(**{column: value + up}), grid, settings)
-    below = _at_spot(unit.with_values(**{column: value - down}), grid, settings)
+    lowered, raised, down, up = bumped(unit, column)
+    above, below = _at_spot(raised, grid, settings), _at_spot(lowered, grid, settings)
     slope = (above["price"] - below["price"]) / (up + down)
     if column != "volatility":
         return {"rho" if column == "rate" else "dividend_rho": slope}

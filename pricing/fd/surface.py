@@ -6,9 +6,11 @@ import numpy as np
 
 from pricing import limits
 from pricing.contracts import FloatArray, Options
+from pricing.fd.grid import SpaceGrid
 from pricing.fd.solver import (
     ACCURATE,
     FDSettings,
+    bumped,
     differentiate,
     exercise_boundary,
     extrapolate,
@@ -16,6 +18,8 @@ from pricing.fd.solver import (
     per_unit_strike,
     solve,
 )
+
+_BUMPED = {"vega": "volatility", "rho": "rate", "dividend_rho": "dividend_yield"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,9 @@ class Surface:
         (contracts, times): the spot at which exercise becomes optimal; NaN for Europeans and
         where exercise is not optimal on the grid.
     error
-        (contracts,): the largest estimated error of today's prices; NaN below three levels.
+        (contracts, times, nodes): the estimated error of price; NaN below three levels.
+    vega, rho, dividend_rho
+        (contracts, times, nodes), where asked for.
     """
 
     spot: FloatArray
@@ -44,6 +50,9 @@ class Surface:
     gamma: FloatArray
     boundary: FloatArray
     error: FloatArray
+    vega: FloatArray | None = None
+    rho: FloatArray | None = None
+    dividend_rho: FloatArray | None = None
 
 
 def solve_surface(
@@ -51,6 +60,7 @@ def solve_surface(
     settings: FDSettings = ACCURATE,
     *,
     log_moneyness: tuple[float, float] | None = None,
+    greeks: bool = False,
 ) -> Surface:
     """Return whole surfaces on the coarsest grid, extrapolated where levels allow.
 
@@ -59,51 +69,66 @@ def solve_surface(
     log_moneyness
         The range of ln(S/K) a surface must cover; by default each contract's spot and strike.
         Either way the grid reaches five σ√T further.
+    greeks
+        Also vega, rho and dividend_rho, by bumps on the same grid: six more solves.
 
     Notes
     -----
-    Memory while solving: contracts × (n_time + 1) × (n_space + 1) × 8 bytes × 4^levels or so.
-    Pass thousands of contracts in batches.
+    Memory: contracts × (n_time + 1) × (n_space + 1) × 8 bytes a field, and 2^levels times that
+    while solving. Pass thousands of contracts in batches.
     """
     unit = per_unit_strike(options)
     grid = grid_for(unit, settings, log_moneyness)
-    on_levels: list[dict[str, FloatArray]] = []
+    nodes, fields, error = _solve_fields(unit, grid, settings)
+    if greeks:
+        for name, column in _BUMPED.items():
+            lowered, raised, down, up = bumped(unit, column)
+            above = _solve_fields(raised, grid, settings)[1]["price"]
+            below = _solve_fields(lowered, grid, settings)[1]["price"]
+            fields[name] = (above - below) / (up + down)[:, None, None]
+    is_call = options.is_call[:, None]
+    intrinsic = limits.intrinsic(nodes, np.ones(1), is_call)
+    floor = np.where(options.is_american[:, None, None], intrinsic[:, None, :], 0.0)
+    fields["price"] = np.maximum(fields["price"], floor)
+    boundary = exercise_boundary(nodes, fields["price"], unit)
+    boundary[:, 0] = boundary_at_expiry(unit)
+    at_expiry = {
+        "price": intrinsic,
+        "delta": np.where(is_call, 1.0, -1.0) * (np.sign(intrinsic) + 0.5 * (nodes == 1.0)),
+    }
+    strike = options.strike[:, None]
+    flip = options.is_call[:, None, None]
+    scaled = {}
+    for name, field in fields.items():
+        field[:, 0] = at_expiry.get(name, 0.0)
+        scale = {"delta": 1.0, "gamma": 1.0 / strike[..., None]}.get(name, strike[..., None])
+        scaled[name] = np.where(flip, field[..., ::-1], field) * scale
+    plan = settings.scheme.plan(settings.n_time)
+    fraction = np.concatenate([[0.0], plan.ends[plan.level >= 0]])
+    return Surface(
+        spot=np.where(is_call, nodes[:, ::-1], nodes) * strike,
+        time_to_expiry=fraction * options.expiry[:, None],
+        **scaled,
+        boundary=boundary * strike,
+        error=np.where(flip, error[..., ::-1], error) * strike[..., None],
+    )
+
+
+def _solve_fields(
+    unit: Options, grid: SpaceGrid, settings: FDSettings
+) -> tuple[FloatArray, dict[str, FloatArray], FloatArray]:
+    """Return the coarsest nodes, extrapolated price, delta and gamma there, and price's error."""
+    on_levels = []
     coarse = np.empty(0)
     for level in range(settings.levels):
         nodes, values = solve(unit, grid, settings, level, keep=True)
         coarse = nodes if level == 0 else coarse
         on_levels.append(_on_coarse_grid(nodes, values, 2**level))
-    price, error = extrapolate([fields["price"] for fields in on_levels])
-    delta, _ = extrapolate([fields["delta"] for fields in on_levels])
-    gamma, _ = extrapolate([fields["gamma"] for fields in on_levels])
-    is_call = options.is_call[:, None]
-    intrinsic = limits.intrinsic(coarse, np.ones(1), is_call)
-    price = np.where(
-        options.is_american[:, None, None], np.maximum(price, intrinsic[:, None, :]), price
-    )
-    sign = np.where(is_call, 1.0, -1.0)
-    boundary = exercise_boundary(coarse, price, unit)
-    price[:, 0] = intrinsic
-    delta[:, 0] = sign * (np.sign(intrinsic) + 0.5 * (coarse == 1.0))
-    gamma[:, 0] = 0.0
-    boundary[:, 0] = boundary_at_expiry(unit)
-    plan = settings.scheme.plan(settings.n_time)
-    fraction = np.concatenate([[0.0], plan.ends[plan.level >= 0]])
-    strike = options.strike[:, None]
-
-    def rising(field: FloatArray) -> FloatArray:
-        flip = options.is_call.reshape(-1, *(1,) * (field.ndim - 1))
-        return np.where(flip, field[..., ::-1], field)
-
-    return Surface(
-        spot=rising(coarse) * strike,
-        time_to_expiry=fraction * options.expiry[:, None],
-        price=rising(price) * strike[..., None],
-        delta=rising(delta),
-        gamma=rising(gamma) / strike[..., None],
-        boundary=boundary * strike,
-        error=error[:, -1].max(axis=1) * options.strike,
-    )
+    price, error = extrapolate([each["price"] for each in on_levels])
+    fields = {
+        name: extrapolate([each[name] for each in on_levels])[0] for name in ("delta", "gamma")
+    }
+    return coarse, {"price": price, **fields}, error
 
 
 def boundary_at_expiry(unit: Options) -> FloatArray:
@@ -118,8 +143,7 @@ def boundary_at_expiry(unit: Options) -> FloatArray:
 def _on_coarse_grid(
     nodes: FloatArray, values: FloatArray, refinement: int
 ) -> dict[str, FloatArray]:
-    """Price, delta and gamma at every ``refinement``-th time and node; end slopes repeated."""
-    values = values[:, ::refinement]
+    """Price, delta and gamma at every ``refinement``-th node; end slopes repeated."""
     delta, gamma = differentiate(nodes[:, None, :], values)
 
     def coarse(field: FloatArray) -> FloatArray:

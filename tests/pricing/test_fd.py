@@ -280,7 +280,21 @@ def test_surface_is_the_payoff_at_expiry_and_the_price_today(
         ]
         assert np.abs(at_spot - today[name]).max() < (0.2 if name == "price" else 0.05)
     assert (surface.price >= np.maximum(payoff, 0)[:, None] - 1e-12).all()
-    assert surface.error.max() < 1e-2
+    assert surface.error[:, -1].max() < 1e-2
+
+
+def test_surface_greeks_are_the_closed_form(random_options: Callable[..., Options]) -> None:
+    options = random_options(20, seed=17)
+    surface = fd.solve_surface(options, greeks=True)
+    today = {name: getattr(surface, name)[:, -1] for name in ("price", "delta", "gamma")}
+    today |= {name: getattr(surface, name)[:, -1] for name in ("vega", "rho", "dividend_rho")}
+    wide = options.take(np.repeat(np.arange(20), surface.spot.shape[1]))
+    truth = exact(wide.with_values(spot=surface.spot.ravel()))
+    inside = np.abs(np.log(surface.spot / 100)).ravel() < 0.5
+    for name, tolerance in {"price": 1e-5, "delta": 1e-6, "gamma": 1e-7}.items():
+        assert np.abs(today[name].ravel() - truth[name])[inside].max() < tolerance, name
+    for name in ("vega", "rho", "dividend_rho"):
+        assert np.abs(today[name].ravel() - truth[name])[inside].max() < 1e-3, name
 
 
 def test_surface_covers_the_asked_range(random_options: Callable[..., Options]) -> None:
