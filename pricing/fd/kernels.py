@@ -10,6 +10,8 @@ import numpy as np
 
 from pricing.contracts import BoolArray, FloatArray
 
+_NEGLIGIBLE = 1e-100  # far values fade through denormal numbers, which stall the processor
+
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def assemble(
@@ -145,6 +147,7 @@ def march(
             for i in range(1, n_nodes - 1):
                 for lane in range(lanes):
                     known = rhs[i, lane] + implicit[lane] * lower[i, lane] * v[i - 1, lane]
-                    v[i, lane] = max(known * inverse[i, lane], obstacle[i, lane])
+                    held = max(known * inverse[i, lane], obstacle[i, lane])
+                    v[i, lane] = held if abs(held) > _NEGLIGIBLE else 0.0
             if surface.size > 0 and level[step] >= 0:
                 surface[block, level[step]] = v

@@ -13,7 +13,7 @@ import numpy as np
 
 from pricing import limits
 from pricing.contracts import BoolArray, FloatArray, Options
-from pricing.fd.grid import GridKind, SpaceGrid, StrikePlacement, build_grid, pack, unpack
+from pricing.fd.grid import GridKind, SpaceGrid, StrikePlacement, build_grid, pack
 from pricing.fd.kernels import march
 from pricing.fd.schemes import CRANK_NICOLSON, Scheme
 
@@ -130,10 +130,10 @@ def solve(
     Returns
     -------
     nodes
-        (contracts, nodes): S/K from the exercise side outwards.
+        (blocks, nodes, lanes): S/K from the exercise side outwards.
     values
-        (contracts, 1, nodes): value/K today; with ``keep``, (contracts, n_time + 1, nodes) at the
-        time levels of the coarsest grid, from expiry to today.
+        (blocks, nodes, lanes): value/K today; with ``keep``, (blocks, n_time + 1, nodes, lanes) at
+        the time levels of the coarsest grid, from expiry to today.
     """
     refinement = 2**level
     nodes = grid.nodes(refinement)
@@ -169,24 +169,26 @@ def solve(
         values,
         surface,
     )
-    if keep:
-        surface[:, 0] = payoff
-        return unpack(nodes, len(options)), unpack(surface, len(options))
-    return unpack(nodes, len(options)), unpack(values[:, None], len(options))
+    if not keep:
+        return nodes, values
+    surface[:, 0] = payoff
+    return nodes, surface
 
 
 def bumped(unit: Options, column: str) -> tuple[Options, Options, FloatArray, FloatArray]:
     """Return options with one market input lowered and raised, and by how much each.
 
-    Europeans are smooth in every input. For Americans the bumps are wide enough to average out how
-    the boundary falls between nodes; small rates get small bumps, because the boundary leaves for
-    zero or infinity as they vanish, and no downward one where that would open a second boundary.
+    Europeans are smooth in every input. An American's boundary moves by about dr/r, and its value
+    bends where that reaches σ√T: rates are bumped by a tenth of r σ√T, and not downwards where
+    that would open a second boundary.
     """
     value = getattr(unit, column)
     if column == "volatility":
         up = value * np.where(unit.is_american, 2e-2, 2e-3)
     else:
-        up = np.where(unit.is_american, np.clip(0.1 * np.abs(value), 2e-4, 1e-3), 1e-4)
+        deviation = np.minimum(unit.volatility * np.sqrt(unit.expiry), 0.5)
+        american = np.clip(0.1 * np.abs(value) * deviation, 2e-5, 4e-3)
+        up = np.where(unit.is_american, american, 1e-4)
     lowered = unit.with_values(**{column: value - up})
     opens = limits.has_double_boundary(lowered.rate, lowered.dividend_yield, unit.is_call)
     down = np.where(unit.is_american & opens, 0.0, up)
@@ -198,68 +200,50 @@ def bumped(unit: Options, column: str) -> tuple[Options, Options, FloatArray, Fl
     )
 
 
-def differentiate(nodes: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the first and second derivative at the interior nodes of the last axis, order 2."""
-    before, after = nodes[..., 1:-1] - nodes[..., :-2], nodes[..., 2:] - nodes[..., 1:-1]
-    backward = (values[..., 1:-1] - values[..., :-2]) / before
-    forward = (values[..., 2:] - values[..., 1:-1]) / after
+def bump_weights(levels: int, is_american: BoolArray) -> FloatArray:
+    """Return the weight of each level (first axis) in values that are to be differenced.
+
+    The sweep moves an American's boundary from node to node, an error that differencing
+    amplifies and extrapolation adds to: Americans take the finest grid as it is.
+    """
+    weights, _ = extrapolation_weights(levels)
+    finest = np.eye(levels)[-1]
+    shape = (levels, *(1,) * is_american.ndim)
+    return np.where(is_american, finest.reshape(shape), weights.reshape(shape))
+
+
+Triple = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def differentiate(nodes: Triple, values: Triple) -> tuple[FloatArray, FloatArray]:
+    """Return the first and second derivative at the middle of three neighbours, order 2."""
+    before, after = nodes[1] - nodes[0], nodes[2] - nodes[1]
+    backward, forward = (values[1] - values[0]) / before, (values[2] - values[1]) / after
     span = before + after
     return (backward * after + forward * before) / span, 2.0 * (forward - backward) / span
 
 
+def extrapolation_weights(levels: int) -> tuple[FloatArray, FloatArray]:
+    """Return the weights of nested grids, coarsest first, in Richardson's extrapolation.
+
+    The first row makes (4 fine - coarse) / 3 of the two finest; the second its change from the
+    extrapolation one level coarser, NaN below three levels. A third of that change is the stated
+    error: right if the extrapolated order is 2, which free boundaries may leave, and five times
+    too large where it is 4.
+    """
+    if levels == 1:
+        return np.array([1.0]), np.array([np.nan])
+    best = np.zeros(levels)
+    best[-2:] = -1.0 / 3.0, 4.0 / 3.0
+    return best, best - np.roll(best, -1) if levels > 2 else np.full(levels, np.nan)
+
+
 def extrapolate(levels: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Combine values of nested grids on their common nodes.
-
-    Returns
-    -------
-    value
-        (4 fine - coarse) / 3 of the two finest grids; the only grid if there is one.
-    error
-        A third of the change from the extrapolation before: the error if the extrapolated order
-        is 2, which free boundaries may leave, and five times the error where it is 4. NaN below
-        three levels.
-    """
-    if len(levels) == 1:
-        return levels[0], np.full_like(levels[0], np.nan)
-    best = (4.0 * levels[-1] - levels[-2]) / 3.0
-    if len(levels) == 2:
-        return best, np.full_like(best, np.nan)
-    before = (4.0 * levels[-2] - levels[-3]) / 3.0
-    return best, np.abs(best - before) / 3.0
-
-
-def exercise_boundary(nodes: FloatArray, values: FloatArray, options: Options) -> FloatArray:
-    """Return S*/K for every slice of options of unit strike, NaN where none is on the grid.
-
-    Near the boundary the excess over the payoff is quadratic in S - S*, so its square root is
-    nearly linear: S* is where it vanishes, by inverse quadratic interpolation in three nodes. The
-    first held node is left out, for the sweep puts the boundary on a node and errs most there.
-
-    Parameters
-    ----------
-    nodes, values
-        (contracts, nodes) and (contracts, times, nodes), extrapolated if possible.
-    """
-    payoff = limits.intrinsic(nodes, np.ones(1), options.is_call[:, None])[:, None, :]
-    excess = np.maximum(values - payoff, 0.0)
-    is_stopped = (excess < 1e-13) & options.is_american[:, None, None]
-    first_held = np.argmin(is_stopped, axis=2)[..., None]
-    has_boundary = (first_held[..., 0] > 0) & (first_held[..., 0] < nodes.shape[1] - 4)
-    first_held = np.clip(first_held, 2, nodes.shape[1] - 5)
-    tiled = np.broadcast_to(nodes[:, None, :], values.shape)
-    a, b, c = (
-        np.sqrt(np.take_along_axis(excess, first_held + k, axis=2)[..., 0]) for k in (1, 2, 3)
-    )
-    x, y, z = (np.take_along_axis(tiled, first_held + k, axis=2)[..., 0] for k in (1, 2, 3))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        boundary = (
-            x * b * c / ((a - b) * (a - c))
-            + y * a * c / ((b - a) * (b - c))
-            + z * a * b / ((c - a) * (c - b))
-        )
-    outer, inner = (np.take_along_axis(tiled, first_held + k, axis=2)[..., 0] for k in (0, -2))
-    boundary = np.clip(boundary, np.minimum(inner, outer), np.maximum(inner, outer))
-    return np.where(has_boundary, boundary, np.nan)
+    """Combine values of nested grids on their common nodes: the value and its stated error."""
+    weights, change = extrapolation_weights(len(levels))
+    value = sum(w * level for w, level in zip(weights, levels, strict=True))
+    error = sum(w * level for w, level in zip(change, levels, strict=True))
+    return np.asarray(value), np.abs(np.asarray(error)) / 3.0
 
 
 def _smoothed(

@@ -10,13 +10,16 @@ import numpy.typing as npt
 
 from pricing import limits
 from pricing.contracts import FloatArray, Options
-from pricing.fd.grid import LANES, SpaceGrid
+from pricing.fd.grid import LANES, SpaceGrid, unpack
+from pricing.fd.hermite import cubic, quintic
+from pricing.fd.readout import find_boundary
 from pricing.fd.solver import (
     ACCURATE,
     FDSettings,
+    Triple,
+    bump_weights,
     bumped,
     differentiate,
-    exercise_boundary,
     extrapolate,
     grid_for,
     per_unit_strike,
@@ -75,7 +78,7 @@ def _evaluate_chunk(
 ) -> dict[str, FloatArray]:
     unit = per_unit_strike(options)
     grid = grid_for(unit, settings)
-    base = _at_spot(unit, grid, settings)
+    base, base_for_bumps = _at_spot(unit, grid, settings)
     S, r, q = unit.spot, unit.rate, unit.dividend_yield
     variance = unit.volatility**2
     sign = np.where(unit.is_call, 1.0, -1.0)
@@ -91,7 +94,7 @@ def _evaluate_chunk(
     }
     for column, dependants in _NEEDS_BUMP.items():
         if dependants & set(quantities):
-            out |= _slopes(unit, grid, settings, column, base)
+            out |= _slopes(unit, grid, settings, column, base_for_bumps)
     intrinsic = limits.intrinsic(unit.spot, unit.strike, unit.is_call)
     stopped_values = {"price": intrinsic, "delta": sign}
     boundary = base["boundary"]
@@ -112,7 +115,8 @@ def _slopes(
 ) -> dict[str, FloatArray]:
     """Differentiate in one market input by solving again on the same grid."""
     lowered, raised, down, up = bumped(unit, column)
-    above, below = _at_spot(raised, grid, settings), _at_spot(lowered, grid, settings)
+    above = _at_spot(raised, grid, settings)[1]
+    below = _at_spot(lowered, grid, settings)[1]
     slope = (above["price"] - below["price"]) / (up + down)
     if column != "volatility":
         return {"rho" if column == "rate" else "dividend_rho": slope}
@@ -123,26 +127,51 @@ def _slopes(
     }
 
 
-def _at_spot(unit: Options, grid: SpaceGrid, settings: FDSettings) -> dict[str, FloatArray]:
-    """Value and three spot derivatives per unit strike, extrapolated and interpolated to spot."""
+def _at_spot(
+    unit: Options, grid: SpaceGrid, settings: FDSettings
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Price and three spot derivatives per unit strike, interpolated to spot.
+
+    The first answer is the best one, with the price's error and the boundary; the second is for
+    differencing in a market input, see :func:`pricing.fd.solver.bump_weights`.
+    """
     x = np.resize(np.log(unit.spot), grid.spacing.shape)  # pad to whole blocks
     position = grid.position(x).ravel()[: len(unit)]
     left = np.clip(position.astype(np.intp), 3, grid.n_intervals - 4)
-    solutions = [solve(unit, grid, settings, level) for level in range(settings.levels)]
-    around = [
-        _around(nodes, values[:, 0], left, 2**level)
-        for level, (nodes, values) in enumerate(solutions)
+    solutions = [
+        [unpack(each, len(unit)) for each in solve(unit, grid, settings, level)]
+        for level in range(settings.levels)
     ]
-    fields = {}
+    around = [
+        _around(nodes, values, left, 2**level) for level, (nodes, values) in enumerate(solutions)
+    ]
+    weights = bump_weights(settings.levels, unit.is_american)[..., None]
+    best, smooth = {}, {}
+    error = np.empty(0)
     for name in ("price", "delta", "gamma", "speed"):
-        fields[name], error = extrapolate([each[name] for each in around])
-        if name == "price":
-            fields["price_error"] = error
-    at_spot = _interpolate(unit.spot, around[0]["spot"], position - left + 1, fields)
-    at_spot["price_error"] = fields["price_error"].max(axis=1)
-    slices = [values[..., :: 2**level] for level, (_, values) in enumerate(solutions)]
-    at_spot["boundary"] = exercise_boundary(solutions[0][0], extrapolate(slices)[0], unit)[:, 0]
-    return at_spot
+        fields = [each[name] for each in around]
+        best[name], change = extrapolate(fields)
+        smooth[name] = np.sum(weights * np.stack(fields), axis=0)
+        error = change if name == "price" else error
+    at_spot, for_bumps = (
+        _interpolate(unit.spot, around[0]["spot"], position - left + 1, fields)
+        for fields in (best, smooth)
+    )
+    at_spot["price_error"] = error.max(axis=1)
+    today = extrapolate([values[:, :: 2**level] for level, (_, values) in enumerate(solutions)])[0]
+    at_spot["boundary"] = _boundary(unit, solutions[0][0], today)
+    return at_spot, for_bumps
+
+
+def _boundary(unit: Options, nodes: FloatArray, values: FloatArray) -> FloatArray:
+    """Return S*/K today, NaN where there is none."""
+    boundary = np.full((len(unit), 1), np.nan)
+    is_call, american = unit.is_call[:, None], np.flatnonzero(unit.is_american)
+    spot, price = (np.where(is_call, x[:, ::-1], x)[american] for x in (nodes, values))
+    found = np.empty((len(american), 1))
+    find_boundary(spot, price[:, None, :], unit.is_call[american], found)
+    boundary[american] = found
+    return boundary[:, 0]
 
 
 def _around(
@@ -151,8 +180,8 @@ def _around(
     """Fields at the four coarse nodes around spot, differentiated on the grid at hand."""
     window = refinement * left[:, None] + np.arange(-refinement - 2, 2 * refinement + 3)
     s, v = np.take_along_axis(nodes, window, axis=1), np.take_along_axis(values, window, axis=1)
-    delta, gamma = differentiate(s, v)
-    speed, _ = differentiate(s[:, 1:-1], gamma)
+    delta, gamma = differentiate(_neighbours(s), _neighbours(v))
+    speed, _ = differentiate(_neighbours(s[:, 1:-1]), _neighbours(gamma))
     return {
         "spot": s[:, 2:-2:refinement],
         "price": v[:, 2:-2:refinement],
@@ -160,6 +189,10 @@ def _around(
         "gamma": gamma[:, 1:-1:refinement],
         "speed": speed[:, ::refinement],
     }
+
+
+def _neighbours(values: FloatArray) -> Triple:
+    return values[:, :-2], values[:, 1:-1], values[:, 2:]
 
 
 def _interpolate(
@@ -173,22 +206,14 @@ def _interpolate(
     """
     h = nodes[:, 2] - nodes[:, 1]
     t = (spot - nodes[:, 1]) / h
-    value, slope, curvature = (fields[name][:, 1:3] for name in ("price", "delta", "gamma"))
-    c0, c1, c2 = value[:, 0], h * slope[:, 0], 0.5 * h**2 * curvature[:, 0]
-    rise = value[:, 1] - (c0 + c1 + c2)
-    lean = h * slope[:, 1] - (c1 + 2.0 * c2)
-    bend = h**2 * curvature[:, 1] - 2.0 * c2
-    c3 = 10.0 * rise - 4.0 * lean + 0.5 * bend
-    c4 = -15.0 * rise + 7.0 * lean - bend
-    c5 = 6.0 * rise - 3.0 * lean + 0.5 * bend
-    d1 = h * curvature[:, 0]
-    gap = slope[:, 1] - slope[:, 0] - d1
-    twist = h * curvature[:, 1] - d1
+    value, slope, curvature = (
+        (fields[name][:, 1], fields[name][:, 2]) for name in ("price", "delta", "gamma")
+    )
     a, b, c, d = position, position - 1.0, position - 2.0, position - 3.0
     weights = np.stack([-b * c * d / 6, a * c * d / 2, -a * b * d / 2, a * b * c / 6], axis=1)
     return {
-        "price": c0 + t * (c1 + t * (c2 + t * (c3 + t * (c4 + t * c5)))),
-        "delta": slope[:, 0] + t * (d1 + t * (3 * gap - twist + t * (twist - 2 * gap))),
+        "price": quintic(t, h, value, slope, curvature),
+        "delta": cubic(t, h, slope, curvature),
         "gamma": np.sum(weights * fields["gamma"], axis=1),
         "speed": np.sum(weights * fields["speed"], axis=1),
     }

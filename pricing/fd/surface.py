@@ -6,14 +6,15 @@ import numpy as np
 
 from pricing import limits
 from pricing.contracts import FloatArray, Options
-from pricing.fd.grid import SpaceGrid
+from pricing.fd.grid import LANES, SpaceGrid, pack, unpack
+from pricing.fd.hermite import Pair, quintic
+from pricing.fd.readout import accumulate, find_boundary, turn
 from pricing.fd.solver import (
     ACCURATE,
     FDSettings,
+    bump_weights,
     bumped,
-    differentiate,
-    exercise_boundary,
-    extrapolate,
+    extrapolation_weights,
     grid_for,
     per_unit_strike,
     solve,
@@ -54,6 +55,26 @@ class Surface:
     rho: FloatArray | None = None
     dividend_rho: FloatArray | None = None
 
+    def price_at(self, spot: FloatArray) -> FloatArray:
+        """Return prices at other spots (shape (points,)) and all times, interpolated in S."""
+        right = np.array([np.searchsorted(row, spot) for row in self.spot])
+        right = np.clip(right, 1, self.spot.shape[1] - 1)[:, None, :]
+
+        def ends(field: FloatArray) -> Pair:
+            return (
+                np.take_along_axis(field, right - 1, axis=2),
+                np.take_along_axis(field, right, axis=2),
+            )
+
+        start, stop = ends(self.spot[:, None, :])
+        return quintic(
+            (spot - start) / (stop - start),
+            stop - start,
+            ends(self.price),
+            ends(self.delta),
+            ends(self.gamma),
+        )
+
 
 def solve_surface(
     options: Options,
@@ -79,56 +100,83 @@ def solve_surface(
     """
     unit = per_unit_strike(options)
     grid = grid_for(unit, settings, log_moneyness)
-    nodes, fields, error = _solve_fields(unit, grid, settings)
+    fields = _solve_fields(unit, grid, settings)
+    change = fields.pop("change")
     if greeks:
         for name, column in _BUMPED.items():
             lowered, raised, down, up = bumped(unit, column)
-            above = _solve_fields(raised, grid, settings)[1]["price"]
-            below = _solve_fields(lowered, grid, settings)[1]["price"]
-            fields[name] = (above - below) / (up + down)[:, None, None]
+            above = _solve_fields(raised, grid, settings, price_only=True)
+            below = _solve_fields(lowered, grid, settings, price_only=True)
+            fields[name] = (above["price"] - below["price"]) / (up + down)[:, None, None]
+    nodes = unpack(grid.nodes(), len(unit))
     is_call = options.is_call[:, None]
-    intrinsic = limits.intrinsic(nodes, np.ones(1), is_call)
-    floor = np.where(options.is_american[:, None, None], intrinsic[:, None, :], 0.0)
-    fields["price"] = np.maximum(fields["price"], floor)
-    boundary = exercise_boundary(nodes, fields["price"], unit)
+    spot = np.where(is_call, nodes[:, ::-1], nodes)
+    intrinsic = limits.intrinsic(spot, np.ones(1), is_call)
+    american = np.flatnonzero(options.is_american)
+    price = fields["price"]
+    price[american] = np.maximum(price[american], intrinsic[american, None, :])
+    boundary = np.full(price.shape[:2], np.nan)
+    found = np.empty((len(american), price.shape[1]))
+    find_boundary(spot[american], price[american], options.is_call[american], found)
+    boundary[american] = found
     boundary[:, 0] = boundary_at_expiry(unit)
-    at_expiry = {
-        "price": intrinsic,
-        "delta": np.where(is_call, 1.0, -1.0) * (np.sign(intrinsic) + 0.5 * (nodes == 1.0)),
-    }
-    strike = options.strike[:, None]
-    flip = options.is_call[:, None, None]
-    scaled = {}
-    for name, field in fields.items():
-        field[:, 0] = at_expiry.get(name, 0.0)
-        scale = {"delta": 1.0, "gamma": 1.0 / strike[..., None]}.get(name, strike[..., None])
-        scaled[name] = np.where(flip, field[..., ::-1], field) * scale
+    price[:, 0] = intrinsic
+    sign = np.where(is_call, 1.0, -1.0)
+    fields["delta"][:, 0] = sign * (np.sign(intrinsic) + 0.5 * (spot == 1.0))
+    fields["gamma"][:, 0] = 0.0
+    strike = options.strike[:, None, None]
+    for name in fields.keys() - {"delta"}:
+        fields[name] *= 1.0 / strike if name == "gamma" else strike
+    np.abs(change, out=change)
+    change *= strike / 3.0
     plan = settings.scheme.plan(settings.n_time)
     fraction = np.concatenate([[0.0], plan.ends[plan.level >= 0]])
     return Surface(
-        spot=np.where(is_call, nodes[:, ::-1], nodes) * strike,
+        spot=spot * options.strike[:, None],
         time_to_expiry=fraction * options.expiry[:, None],
-        **scaled,
-        boundary=boundary * strike,
-        error=np.where(flip, error[..., ::-1], error) * strike[..., None],
+        **fields,
+        boundary=boundary * options.strike[:, None],
+        error=change,
     )
 
 
 def _solve_fields(
-    unit: Options, grid: SpaceGrid, settings: FDSettings
-) -> tuple[FloatArray, dict[str, FloatArray], FloatArray]:
-    """Return the coarsest nodes, extrapolated price, delta and gamma there, and price's error."""
-    on_levels = []
-    coarse = np.empty(0)
+    unit: Options, grid: SpaceGrid, settings: FDSettings, *, price_only: bool = False
+) -> dict[str, FloatArray]:
+    """Return extrapolated price, delta and gamma on the coarsest grid, and price's last change.
+
+    Arrays are (contracts, times, nodes), rising in S. ``price_only``: prices to be differenced.
+    """
+    shape = (len(grid.spacing), settings.n_time + 1, settings.n_space + 1, LANES)
+    price, change = np.zeros(shape), np.zeros(shape)
+    delta, gamma = (np.zeros((0, 0, 0, 0) if price_only else shape) for _ in range(2))
+    best, change_weights = extrapolation_weights(settings.levels)
+    weights = np.broadcast_to(best[:, None, None], (settings.levels, *grid.spacing.shape))
+    if price_only:
+        weights = bump_weights(settings.levels, pack(unit.is_american))
     for level in range(settings.levels):
-        nodes, values = solve(unit, grid, settings, level, keep=True)
-        coarse = nodes if level == 0 else coarse
-        on_levels.append(_on_coarse_grid(nodes, values, 2**level))
-    price, error = extrapolate([each["price"] for each in on_levels])
-    fields = {
-        name: extrapolate([each[name] for each in on_levels])[0] for name in ("delta", "gamma")
-    }
-    return coarse, {"price": price, **fields}, error
+        if not weights[level].any() and price_only:
+            continue
+        nodes, surface = solve(unit, grid, settings, level, keep=True)
+        accumulate(
+            nodes,
+            surface,
+            2**level,
+            weights[level],
+            change_weights[level],
+            price,
+            delta,
+            gamma,
+            change,
+        )
+    fields = {"price": price} if price_only else {"price": price, "delta": delta, "gamma": gamma}
+    if not price_only:
+        fields["change"] = change
+    turned = {}
+    for name, field in fields.items():
+        turned[name] = np.empty((len(unit), *shape[1:3]))
+        turn(field, unit.is_call, turned[name])
+    return turned
 
 
 def boundary_at_expiry(unit: Options) -> FloatArray:
@@ -138,15 +186,3 @@ def boundary_at_expiry(unit: Options) -> FloatArray:
     put = np.where(unit.rate > 0, np.fmin(1.0, ratio), np.nan)
     call = np.where(unit.dividend_yield > 0, np.fmax(1.0, ratio), np.nan)
     return np.where(unit.is_american, np.where(unit.is_call, call, put), np.nan)
-
-
-def _on_coarse_grid(
-    nodes: FloatArray, values: FloatArray, refinement: int
-) -> dict[str, FloatArray]:
-    """Price, delta and gamma at every ``refinement``-th node; end slopes repeated."""
-    delta, gamma = differentiate(nodes[:, None, :], values)
-
-    def coarse(field: FloatArray) -> FloatArray:
-        return np.pad(field, ((0, 0), (0, 0), (1, 1)), mode="edge")[..., ::refinement]
-
-    return {"price": values[..., ::refinement], "delta": coarse(delta), "gamma": coarse(gamma)}

@@ -1,0 +1,231 @@
+"""python -m data_gen: make, list, verify and preview training sets."""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from amo.data import DataError, load_shard, read_manifest, sha256_of
+from data_gen import bench
+from data_gen.black_scholes import AmericanSet, EuropeanSet
+from data_gen.builder import BuildError, Report, build
+from data_gen.dataset import DataSet
+from data_gen.paper_options import PaperOptionsSet
+from pricing.files import write_text
+
+# The registry of sets: one line and one file each.
+SETS: dict[str, Callable[..., DataSet]] = {
+    "european": EuropeanSet,
+    "american": AmericanSet,
+    "paper-options": PaperOptionsSet,
+}
+DEFAULTS = ("european", "american", "paper-options")  # what the shipped models and tables need
+
+EXAMPLES = """examples:
+  python -m data_gen                        every set the shipped models need, under data/
+  python -m data_gen american --states 4000 --vols 16 --seed 0 --workers 2 --out data/american
+  python -m data_gen list
+  python -m data_gen verify data/american
+  python -m data_gen preview data/american"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 well, 1 refused or failed, 2 bad usage, 130 interrupted."""
+    args = _parser().parse_args(arguments)
+    try:
+        return int(args.run(args))
+    except (BuildError, DataError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except ValueError as error:  # nonsense settings, found before any work
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            "\ninterrupted: finished shards are kept; the same command goes on where it stopped",
+            file=sys.stderr,
+        )
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m data_gen",
+        description="Training sets from the finite-difference solver.",
+        epilog=EXAMPLES,
+        formatter_class=raw,
+    )
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N")
+    parser.set_defaults(run=_make_all)
+    commands = parser.add_subparsers(metavar="command")
+    for name, make in SETS.items():
+        command = commands.add_parser(
+            name, help=f"make the set {name}", epilog=EXAMPLES, formatter_class=raw
+        )
+        for setting in _settings(make):
+            default = setting.default
+            text = "" if default is MISSING else f"default {default}"
+            command.add_argument(f"--{setting.name}", type=int, metavar="N", help=text)
+        command.add_argument("--out", type=Path, default=Path("data") / name, metavar="DIR")
+        command.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N")
+        command.add_argument("--overwrite", action="store_true", help="replace what is in --out")
+        command.set_defaults(run=_make_one, name=name)
+    listing = commands.add_parser("list", help="the sets, with sizes and times")
+    listing.set_defaults(run=_list)
+    verify = commands.add_parser("verify", help="hash every shard, solve some points again")
+    verify.add_argument("folder", type=Path)
+    verify.add_argument("--points", type=int, default=100, metavar="N")
+    verify.set_defaults(run=_verify)
+    preview = commands.add_parser("preview", help="write a picture of a few samples")
+    preview.add_argument("folder", type=Path)
+    preview.add_argument("-o", "--output", type=Path, help="default: preview.html in the folder")
+    preview.set_defaults(run=_preview)
+    measure = commands.add_parser("bench", help="labels per second against QuantLib's grid")
+    measure.add_argument("--json", type=Path, nargs="?", const=Path("-"), metavar="FILE")
+    measure.add_argument("--full", action="store_true", help="also time the default build")
+    measure.set_defaults(run=_bench)
+    return parser
+
+
+def _settings(make: Callable[..., DataSet]) -> list[Any]:
+    """Return the dataclass fields that are plain numbers: those are flags."""
+    return [f for f in fields(make) if f.type is int]  # type: ignore[arg-type]
+
+
+def _make_one(args: argparse.Namespace) -> int:
+    make = SETS[args.name]
+    given = {f.name: getattr(args, f.name) for f in _settings(make)}
+    dataset = make(**{name: value for name, value in given.items() if value is not None})
+    report = _build(dataset, args.name, args.out, args.workers, overwrite=args.overwrite)
+    print(_table([report]))
+    return 0
+
+
+def _make_all(args: argparse.Namespace) -> int:
+    print(_table(_make_defaults(Path("data"), args.workers)))
+    return 0
+
+
+def _make_defaults(folder: Path, workers: int) -> list[Report]:
+    return [
+        _build(SETS[name](), name, folder / name, workers, overwrite=False) for name in DEFAULTS
+    ]
+
+
+def _build(dataset: DataSet, name: str, out: Path, workers: int, *, overwrite: bool) -> Report:
+    if workers < 1:
+        raise ValueError(f"--workers must be at least 1, got {workers}")
+    with tqdm(total=dataset.n_shards, desc=name, unit="shard") as bar:
+
+        def progress(done: int, _: int) -> None:
+            bar.update(done - bar.n)
+
+        return build(dataset, name, out, workers=workers, overwrite=overwrite, progress=progress)
+
+
+def _table(reports: Sequence[Report]) -> str:
+    head = f"{'set':<16}{'samples':>9}{'dropped':>9}{'worst label error':>19}{'MB':>7}"
+    lines = [
+        f"{r.name:<16}{r.samples:>9,}{r.dropped:>9,}{r.worst_error:>17.1e} K{r.size / 1e6:>7.0f}"
+        f"{r.seconds:>9.0f}  {r.path}"
+        for r in reports
+    ]
+    return "\n".join([f"{head}{'seconds':>9}  path", *lines])
+
+
+def _list(_: argparse.Namespace) -> int:
+    measured = bench.default_build()
+    print(f"{'set':<16}{'shards':>7}{'samples':>9}{'MB':>7}{'seconds':>9}  in data/")
+    for name, make in SETS.items():
+        known = measured.get(name, {})
+        folder = Path("data") / name
+        try:
+            state = "complete" if read_manifest(folder).is_complete else "unfinished"
+        except DataError:
+            state = "not made"
+        samples, size, seconds = (known.get(k, "?") for k in ("samples", "megabytes", "seconds"))
+        print(f"{name:<16}{make().n_shards:>7}{samples:>9}{size:>7}{seconds:>9}  {state}")
+    return 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    manifest = read_manifest(args.folder)
+    if manifest.name not in SETS:
+        raise DataError(f"{args.folder} holds the unknown set {manifest.name!r}")
+    bad = [
+        shard.file
+        for shard in tqdm(manifest.shards, desc="hashing", unit="shard", delay=1.0)
+        if not (args.folder / shard.file).is_file()
+        or sha256_of(args.folder / shard.file) != shard.sha256
+    ]
+    for file in bad:
+        print(f"{args.folder / file}: missing or not what the manifest describes")
+    if bad or not manifest.is_complete:
+        print(f"{len(bad)} bad shards; complete: {manifest.is_complete}: run the set again")
+        return 1
+    dataset = _rebuild(manifest.name, manifest.settings)
+    rng = np.random.default_rng()
+    shard = manifest.shards[rng.integers(len(manifest.shards))]
+    checks = dataset.check(load_shard(args.folder, shard), args.points, rng)
+    print(f"{len(manifest.shards)} shards hash as the manifest says; {shard.file} solved again:")
+    for check in checks:
+        verdict = "ok" if check.is_met else "WRONG"
+        print(
+            f"{check.quantity:<14} off by at most {check.largest:.1e} K on {check.n_points} "
+            f"points, {check.allowed:.0e} allowed: {verdict}"
+        )
+    return 0 if all(check.is_met for check in checks) else 1
+
+
+def _rebuild(name: str, settings: dict[str, Any]) -> DataSet:
+    make = SETS[name]
+    return make(**{f.name: settings[f.name] for f in _settings(make)})
+
+
+def _preview(args: argparse.Namespace) -> int:
+    manifest = read_manifest(args.folder)
+    if not manifest.shards:
+        raise DataError(f"{args.folder} has no finished shard yet")
+    dataset = _rebuild(manifest.name, manifest.settings)
+    figure = dataset.picture(load_shard(args.folder, manifest.shards[0], verify=True))
+    output = args.output or args.folder / "preview.html"
+    figure.write_html(output, include_plotlyjs=True)  # opens without a network
+    print(f"wrote {output}", file=sys.stderr)
+    return 0
+
+
+def _bench(args: argparse.Namespace) -> int:
+    results = bench.run()
+    if args.full:
+        with tempfile.TemporaryDirectory() as folder:
+            reports = _make_defaults(Path(folder), os.cpu_count() or 1)
+        results["sets"] = {
+            r.name: {
+                "samples": r.samples,
+                "dropped": r.dropped,
+                "worst_error": r.worst_error,
+                "megabytes": round(r.size / 1e6),
+                "seconds": round(r.seconds),
+            }
+            for r in reports
+        }
+    text = json.dumps(results, indent=2) + "\n"
+    if args.json is None or args.json == Path("-"):
+        print(text, end="")
+    else:
+        write_text(text, args.json)
+        print(f"wrote {args.json}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,336 @@
+"""The serving sets: puts of unit strike over market state, volatility, moneyness and expiry.
+
+A sample is one finite-difference solve: a market state (rate, dividend yield), a volatility and a
+horizon, with labels at seeded random points (log-moneyness, time to expiry) of its grid. Labels
+are read on nodes and time levels, so no interpolation error enters them; horizons spread over the
+whole range of expiries, so the points do too. Calls follow by the symmetry
+call(S, K, r, q) = put(K, S, q, r).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+
+from data_gen.dataset import Arrays, Check, Shard, split_of
+from data_gen.sampling import power_of_two_below, sobol
+from pricing.contracts import FloatArray, Options
+from pricing.domain import Domain
+from pricing.engines import get_engine
+from pricing.fd import FDSettings, Surface, solve_surface
+
+IntArray = npt.NDArray[np.int64]
+LABELS = ("price", "delta", "gamma", "vega", "rho", "dividend_rho")
+_BATCH = 32  # contracts solved at a time: bounds memory
+_EARLIEST = 0.3  # of the square root of the horizon: before, the kink is not resolved
+_SHORTEST = 0.03  # √years: the shortest horizon
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingSet:
+    """States × volatilities, each with random points of its surface.
+
+    Attributes
+    ----------
+    states
+        Market states, scrambled Sobol over the domain.
+    vols
+        Volatilities (with horizons) per state, a second Sobol, even in ln σ: more weight on small
+        volatilities. Horizons are even in √T.
+    points
+        Labelled points per surface, drawn among its nodes.
+    """
+
+    name: ClassVar[str]
+    is_american: ClassVar[bool]
+    gate: ClassVar[float]  # of the largest estimated price error, per unit strike
+    tolerances: ClassVar[Mapping[str, float]]  # of verify, per unit strike
+
+    states: int = 1024
+    vols: int = 16
+    points: int = 64
+    seed: int = 0
+    domain: Domain = field(default_factory=Domain)
+    grid: FDSettings = field(default_factory=FDSettings)
+
+    def __post_init__(self) -> None:
+        for name in ("states", "vols", "points"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be >= 0, got {self.seed}")
+
+    @property
+    def _states_a_shard(self) -> int:
+        return min(64, power_of_two_below(self.states // 8))
+
+    @property
+    def n_shards(self) -> int:
+        """How many shards make the set: at least eight where there are eight states."""
+        return -(-self.states // self._states_a_shard)
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """What each array holds; strike 1, rates and volatility per year, expiry in years."""
+        at_points = "(samples, points)"
+        return {
+            "state": "number of the market state",
+            "rate": "per year, continuous",
+            "dividend_yield": "per year, continuous",
+            "volatility": "per square root of a year",
+            "log_moneyness": f"ln(S/K), {at_points}",
+            "time_to_expiry": f"years, {at_points}",
+            "price": f"put value / K, {at_points}",
+            "delta": f"d price / d S, {at_points}",
+            "gamma": f"K d² price / d S², {at_points}",
+            "vega": f"per 1.00 of volatility, / K, {at_points}",
+            "rho": f"per 1.00 of rate, / K, {at_points}",
+            "dividend_rho": f"per 1.00 of dividend yield, / K, {at_points}",
+            "boundary": f"S*/K at the point's time, NaN if never exercised, {at_points}",
+            "error": "largest estimated error of price / K over the surface",
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that determines the bytes."""
+        return {
+            "states": self.states,
+            "vols": self.vols,
+            "points": self.points,
+            "seed": self.seed,
+            "domain": self.domain.as_dict(),
+            "grid": {
+                "n_space": self.grid.n_space,
+                "n_time": self.grid.n_time,
+                "levels": self.grid.levels,
+                "kind": self.grid.grid,
+                "scheme": self.grid.scheme.name,
+            },
+            "gate": self.gate,
+        }
+
+    def split(self, shard: int) -> str:
+        """Split by market state, so that validation and test hold unseen ones."""
+        return split_of(shard, self.n_shards)
+
+    def make(self, shard: int) -> Shard:
+        """Solve one shard's surfaces and read labels off them."""
+        state, options = self._options(shard)
+        parts = []
+        for start in range(0, len(options), _BATCH):
+            rows = slice(start, start + _BATCH)
+            rng = np.random.default_rng(np.random.SeedSequence([self.seed, 2, shard, start]))
+            parts.append(self._label(state[rows], options.take(rows), rng))
+        arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        kept = arrays["error"] <= self.gate
+        return Shard(
+            arrays={name: values[kept] for name, values in arrays.items()},
+            n_dropped=int((~kept).sum()),
+            worst_error=float(arrays["error"][kept].max(initial=0.0)),
+        )
+
+    def _options(self, shard: int) -> tuple[IntArray, Options]:
+        size = self._states_a_shard
+        first = shard * size
+        n = min(size, self.states - first)
+        corner = sobol(self.seed, 0, first, size, 2)[:n]
+        inner = sobol(self.seed, 1, first * self._vols_drawn, size * self._vols_drawn, 2)
+        inner = inner.reshape(size, self._vols_drawn, 2)[:n, : self.vols].reshape(-1, 2)
+        d = self.domain
+        low, high = np.log(d.volatility)
+        shortest = max(_SHORTEST, np.sqrt(d.expiry[0]))
+        root = shortest + (np.sqrt(d.expiry[1]) - shortest) * inner[:, 1]
+
+        def single(values: FloatArray) -> FloatArray:
+            return values.astype(np.float32).astype(np.float64)  # stored exactly as solved
+
+        state = np.repeat(np.arange(first, first + n), self.vols)
+        return state, Options.of(
+            spot=1.0,
+            strike=1.0,
+            expiry=root**2,
+            rate=single(np.repeat(_between(d.rate, corner[:, 0]), self.vols)),
+            dividend_yield=single(np.repeat(_between(d.dividend_yield, corner[:, 1]), self.vols)),
+            volatility=single(np.exp(low + (high - low) * inner[:, 0])),
+            is_call=False,
+            is_american=self.is_american,
+        )
+
+    @property
+    def _vols_drawn(self) -> int:
+        return 1 << (self.vols - 1).bit_length()  # the next power of two
+
+    def _label(self, state: IntArray, options: Options, rng: np.random.Generator) -> Arrays:
+        surface = solve_surface(
+            options, self.grid, log_moneyness=self.domain.log_moneyness, greeks=True
+        )
+        x = np.log(surface.spot)
+        low, high = self.domain.log_moneyness
+        first = int(np.ceil(_EARLIEST * self.grid.n_time))
+        is_inside = (x >= low) & (x <= high)
+        error = np.where(is_inside[:, None, :], surface.error[:, first:], 0.0).max(axis=(1, 2))
+        node = np.stack([rng.choice(np.flatnonzero(row), self.points) for row in is_inside])
+        time = rng.integers(first, self.grid.n_time + 1, node.shape)
+        row = np.arange(len(options))[:, None]
+        labels = {name: getattr(surface, name)[row, time, node] for name in LABELS}
+        stored = {
+            "rate": options.rate,
+            "dividend_yield": options.dividend_yield,
+            "volatility": options.volatility,
+            "log_moneyness": x[row, node],
+            "time_to_expiry": surface.time_to_expiry[row, time],
+            **_stopped(labels, surface, row, time, node),
+            "boundary": surface.boundary[row, time],
+            "error": error,
+        }
+        return {
+            "state": state.astype(np.int32),
+            **{name: values.astype(np.float32) for name, values in stored.items()},
+        }
+
+    def check(self, arrays: Arrays, n_points: int, rng: np.random.Generator) -> list[Check]:
+        """Solve random points again: Europeans in closed form, Americans by QdFp."""
+        row = rng.integers(len(arrays["rate"]), size=n_points)
+        column = rng.integers(arrays["price"].shape[1], size=n_points)
+        at = {name: arrays[name][row, column].astype(np.float64) for name in _AT_POINTS}
+        options = Options.of(
+            spot=np.exp(at["log_moneyness"]),
+            strike=1.0,
+            expiry=at["time_to_expiry"],
+            rate=arrays["rate"][row],
+            dividend_yield=arrays["dividend_yield"][row],
+            volatility=arrays["volatility"][row],
+            is_call=False,
+            is_american=self.is_american,
+        )
+        referee = get_engine("quantlib-high-precision" if self.is_american else "analytic")
+        names = tuple(self.tolerances)
+        truth, failures = referee.evaluate(options, names)
+        solved = np.setdiff1d(np.arange(n_points), list(failures))
+        return [
+            Check(
+                name,
+                float(np.abs(at[name] - truth[name])[solved].max(initial=0.0)),
+                self.tolerances[name],
+                len(solved),
+            )
+            for name in names
+        ]
+
+    def picture(self, arrays: Arrays) -> go.Figure:
+        """Draw four surfaces as points over moneyness and time, with the exercise boundary."""
+        return draw_surfaces(arrays)
+
+
+class EuropeanSet(ServingSet):
+    """European puts."""
+
+    name = "european"
+    is_american = False
+    gate = 1e-6
+    tolerances: ClassVar[Mapping[str, float]] = {
+        "price": 2e-6,
+        "delta": 1e-5,
+        "vega": 2e-5,
+        "rho": 2e-5,
+        "dividend_rho": 2e-5,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmericanSet(ServingSet):
+    """American puts."""
+
+    name = "american"
+    is_american = True
+    gate = 2e-5
+    tolerances: ClassVar[Mapping[str, float]] = {
+        "price": 5e-5,
+        "delta": 5e-4,
+        "vega": 2e-3,
+        "rho": 2e-3,
+        "dividend_rho": 2e-3,
+    }
+    states: int = 2048
+    grid: FDSettings = field(default_factory=lambda: FDSettings(n_space=128, n_time=64))
+
+
+_AT_POINTS = ("log_moneyness", "time_to_expiry", *LABELS)
+
+
+def _between(bounds: tuple[float, float], u: FloatArray) -> FloatArray:
+    return bounds[0] + (bounds[1] - bounds[0]) * u
+
+
+def _stopped(
+    labels: dict[str, FloatArray],
+    surface: Surface,
+    row: IntArray,
+    time: IntArray,
+    node: IntArray,
+) -> dict[str, FloatArray]:
+    """Give points at or beyond the exercise boundary the values of an exercised put."""
+    spot = surface.spot[row, node]
+    is_stopped = spot <= surface.boundary[row, time]
+    values = {"price": 1.0 - spot, "delta": -np.ones_like(spot)}
+    return {
+        name: np.where(is_stopped, values.get(name, np.zeros_like(spot)), label)
+        for name, label in labels.items()
+    }
+
+
+def draw_surfaces(arrays: Arrays, n_shown: int = 4) -> go.Figure:
+    """Draw a few surfaces of a serving set as points in 3-D, a drop-down choosing the quantity."""
+    rows = np.linspace(0, len(arrays["rate"]) - 1, n_shown).astype(int)
+    figure = go.Figure()
+    for row in rows:
+        title = (
+            f"r {arrays['rate'][row]:.1%}, q {arrays['dividend_yield'][row]:.1%}, "
+            f"σ {arrays['volatility'][row]:.1%}"
+        )
+        figure.add_scatter3d(
+            x=arrays["log_moneyness"][row],
+            y=arrays["time_to_expiry"][row],
+            z=arrays["price"][row],
+            mode="markers",
+            marker={"size": 3},
+            name=title,
+        )
+    for row in rows:
+        boundary = arrays["boundary"][row].astype(np.float64)
+        known = np.flatnonzero(boundary > 0)
+        order = known[np.argsort(arrays["time_to_expiry"][row][known])]
+        figure.add_scatter3d(
+            x=np.log(boundary[order]),
+            y=arrays["time_to_expiry"][row][order],
+            z=1.0 - boundary[order],
+            mode="lines",
+            name="exercise boundary",
+            showlegend=bool(row == rows[0]),
+            line={"width": 5, "color": "black"},
+        )
+
+    def button(name: str) -> dict[str, Any]:
+        z = [arrays[name][row] for row in rows]
+        visible = [True] * n_shown + [name == "price"] * n_shown
+        return {
+            "label": name,
+            "method": "update",
+            "args": [
+                {"z": [*z, *(t.z for t in figure.data[n_shown:])], "visible": visible},
+                {"scene.zaxis.title.text": name},
+            ],
+        }
+
+    figure.update_layout(
+        title="Labels of a few surfaces, strike 1",
+        scene={
+            "xaxis_title": "ln(S/K)",
+            "yaxis_title": "time to expiry, years",
+            "zaxis_title": "price",
+        },
+        updatemenus=[{"buttons": [button(name) for name in LABELS], "x": 0.0, "y": 1.1}],
+    )
+    return figure

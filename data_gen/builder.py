@@ -1,0 +1,207 @@
+"""Making a set: shards in any order by any number of workers, always the same bytes."""
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from amo.data import (
+    FORMAT,
+    MANIFEST,
+    DataError,
+    Manifest,
+    ShardInfo,
+    read_manifest,
+    sha256_of,
+)
+from data_gen.dataset import DataSet
+
+Progress = Callable[[int, int], None]
+
+
+class BuildError(Exception):
+    """A set cannot be made there; the message says why and the way out."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a build did."""
+
+    name: str
+    samples: int
+    dropped: int
+    worst_error: float
+    seconds: float
+    size: int
+    path: Path
+
+
+def build(
+    dataset: DataSet,
+    name: str,
+    out: Path,
+    *,
+    workers: int = 1,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Make a set in ``out``, or finish one that was interrupted there.
+
+    Shards are written beside and renamed, and the manifest after each, so whatever is listed is
+    whole. A folder with other settings is refused unless ``overwrite``.
+    """
+    start = time.perf_counter()
+    done = _open(dataset, name, out, overwrite=overwrite)
+    missing = [i for i in range(dataset.n_shards) if i not in done]
+    if progress is not None:
+        progress(len(done), dataset.n_shards)
+    try:
+        for index, shard in _made(dataset, out, missing, workers):
+            done[index] = shard
+            _write_manifest(dataset, name, out, done)
+            if progress is not None:
+                progress(len(done), dataset.n_shards)
+    except OSError as error:
+        raise BuildError(
+            f"cannot write {out}: {error.strerror or error}; {len(done)} of {dataset.n_shards} "
+            "shards are whole: mend that and run the same command again"
+        ) from error
+    _write_manifest(dataset, name, out, done)
+    return Report(
+        name=name,
+        samples=sum(shard.samples for shard in done.values()),
+        dropped=sum(shard.dropped for shard in done.values()),
+        worst_error=max(shard.worst_error for shard in done.values()),
+        seconds=time.perf_counter() - start,
+        size=sum((out / shard.file).stat().st_size for shard in done.values()),
+        path=out,
+    )
+
+
+def _open(dataset: DataSet, name: str, out: Path, *, overwrite: bool) -> dict[int, ShardInfo]:
+    """Return the shards that are there already, after checking that they belong to this set."""
+    try:
+        if out.exists() and overwrite:
+            if not (out / MANIFEST).exists() and any(out.iterdir()):
+                raise BuildError(f"{out} holds something else than a data set: remove it yourself")
+            shutil.rmtree(out)
+        out.mkdir(parents=True, exist_ok=True)
+        for stray in out.glob(".*.part"):  # of a run that was killed
+            stray.unlink()
+        present = list(out.iterdir())
+    except OSError as error:
+        raise BuildError(f"cannot write {out}: {error.strerror or error}") from error
+    if not present:
+        return {}
+    try:
+        manifest = read_manifest(out)
+    except DataError as error:
+        raise BuildError(f"{error}; choose another --out, or --overwrite") from error
+    wanted = json.loads(json.dumps(dataset.settings()))
+    if manifest.name != name or manifest.settings != wanted:
+        raise BuildError(
+            f"{out} holds {manifest.name!r} with other settings ({_difference(manifest, wanted)}): "
+            "choose another --out, or --overwrite"
+        )
+    by_file = {_file_name(i): i for i in range(dataset.n_shards)}
+    whole = {}
+    for shard in manifest.shards:
+        path = out / shard.file
+        if path.is_file() and sha256_of(path) == shard.sha256:
+            whole[by_file[shard.file]] = shard
+    return whole
+
+
+def _difference(manifest: Manifest, wanted: dict[str, Any]) -> str:
+    keys = sorted(set(manifest.settings) | set(wanted))
+    return ", ".join(
+        f"{key} {manifest.settings.get(key)} there, {wanted.get(key)} asked"
+        for key in keys
+        if manifest.settings.get(key) != wanted.get(key)
+    )
+
+
+def _made(
+    dataset: DataSet, out: Path, missing: list[int], workers: int
+) -> Iterator[tuple[int, ShardInfo]]:
+    """Yield shards as they are finished."""
+    if workers <= 1 or len(missing) <= 1:
+        for index in missing:
+            yield index, _make(dataset, out, index)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:
+        futures: dict[Future[ShardInfo], int] = {
+            pool.submit(_make, dataset, out, index): index for index in missing
+        }
+        try:
+            pending = set(futures)
+            while pending:
+                finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield futures[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and stops the pool
+
+
+def _file_name(index: int) -> str:
+    return f"shard-{index:05d}.npz"
+
+
+def _make(dataset: DataSet, out: Path, index: int) -> ShardInfo:
+    shard = dataset.make(index)
+    path = out / _file_name(index)
+    with _beside(path) as part, part.open("wb") as file:
+        np.savez(file, allow_pickle=False, **shard.arrays)
+    return ShardInfo(
+        file=path.name,
+        split=dataset.split(index),
+        samples=len(next(iter(shard.arrays.values()))),
+        dropped=shard.n_dropped,
+        worst_error=shard.worst_error,
+        sha256=sha256_of(path),
+    )
+
+
+def _write_manifest(dataset: DataSet, name: str, out: Path, done: dict[int, ShardInfo]) -> None:
+    content = {
+        "format": FORMAT,
+        "project": version("amo-pricing"),
+        "set": name,
+        "settings": dataset.settings(),
+        "units": dict(dataset.units),
+        "complete": len(done) == dataset.n_shards,
+        "counts": {
+            "samples": sum(shard.samples for shard in done.values()),
+            "dropped": sum(shard.dropped for shard in done.values()),
+        },
+        "shards": [asdict(done[index]) for index in sorted(done)],
+    }
+    with _beside(out / MANIFEST) as part:
+        part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """Yield a name beside ``path`` and rename it there if the block succeeds."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
