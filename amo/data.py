@@ -85,7 +85,7 @@ def load_shard(folder: Path, shard: ShardInfo, *, verify: bool = False) -> Array
     try:
         if verify and sha256_of(path) != shard.sha256:
             raise DataError(f"{path} is not the file its manifest describes: make the set again")
-        with np.load(path, allow_pickle=False) as content:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
             arrays = {name: content[name] for name in content.files}
     except FileNotFoundError:
         raise DataError(f"{path} is missing: run data_gen again to make it") from None

@@ -253,8 +253,8 @@ class AmericanSet(ServingSet):
         "rho": 2e-3,
         "dividend_rho": 2e-3,
     }
-    states: int = 2048
-    grid: FDSettings = field(default_factory=lambda: FDSettings(n_space=128, n_time=64))
+    states: int = 1536
+    grid: FDSettings = field(default_factory=lambda: FDSettings(n_space=160, n_time=80))
 
 
 _AT_POINTS = ("log_moneyness", "time_to_expiry", *LABELS)

@@ -67,6 +67,7 @@ def build(
     if progress is not None:
         progress(len(done), dataset.n_shards)
     try:
+        _write_manifest(dataset, name, out, done)  # whose folder this is, before the first shard
         for index, shard in _made(dataset, out, missing, workers):
             done[index] = shard
             _write_manifest(dataset, name, out, done)
@@ -77,7 +78,6 @@ def build(
             f"cannot write {out}: {error.strerror or error}; {len(done)} of {dataset.n_shards} "
             "shards are whole: mend that and run the same command again"
         ) from error
-    _write_manifest(dataset, name, out, done)
     return Report(
         name=name,
         samples=sum(shard.samples for shard in done.values()),

@@ -1,0 +1,181 @@
+"""Making sets: interruption, workers, refusals, the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from amo.data import DataError, ShardedDataset, load_shard, read_manifest
+from data_gen.__main__ import main
+from data_gen.black_scholes import EuropeanSet
+from data_gen.builder import BuildError, build
+
+ARGUMENTS = ["european", "--states", "32", "--vols", "8", "--points", "8"]
+SMALL = EuropeanSet(states=8, vols=2, points=4)
+
+
+def start(*arguments: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "data_gen", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def run(*arguments: str) -> None:
+    with start(*arguments) as process:
+        _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors
+
+
+def hashes(folder: Path) -> str:
+    return (folder / "manifest.json").read_text()
+
+
+def wait_for_a_shard(process: "subprocess.Popen[bytes]", folder: Path) -> None:
+    for _ in range(2000):
+        if list(folder.glob("shard-*.npz")):
+            return
+        assert process.poll() is None, "finished before it could be interrupted"
+        time.sleep(0.02)
+    raise AssertionError("no shard was made")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, workers: str) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    run(*ARGUMENTS, "--workers", "1", "--out", str(whole))
+    with start(*ARGUMENTS, "--workers", workers, "--out", str(killed)) as process:
+        wait_for_a_shard(process, killed)
+        process.send_signal(signal.SIGKILL)
+    time.sleep(1.0)  # orphaned workers may finish a shard
+    run(*ARGUMENTS, "--workers", workers, "--out", str(killed))
+    assert hashes(killed) == hashes(whole)
+    assert sorted(p.name for p in killed.iterdir()) == sorted(p.name for p in whole.iterdir())
+
+
+def test_interrupt_keeps_shards_says_how_to_go_on_and_exits_130(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    arguments = ["european", "--states", "256", "--out", str(folder), "--workers", "2"]
+    with start(*arguments) as process:
+        wait_for_a_shard(process, folder)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"the same command goes on where it stopped" in errors
+    assert b"Traceback" not in errors
+    assert not read_manifest(folder).is_complete
+    with pytest.raises(DataError, match="unfinished"):
+        ShardedDataset(folder, "train")
+
+
+def test_other_settings_in_the_folder_are_refused(tmp_path: Path) -> None:
+    build(SMALL, "european", tmp_path / "set")
+    other = EuropeanSet(states=8, vols=2, points=4, seed=1)
+    with pytest.raises(BuildError, match=r"seed 0 there, 1 asked.*--overwrite"):
+        build(other, "european", tmp_path / "set")
+    build(other, "european", tmp_path / "set", overwrite=True)
+    assert read_manifest(tmp_path / "set").settings["seed"] == 1
+
+
+def test_a_folder_of_something_else_is_never_removed(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(BuildError, match="no data set"):
+        build(SMALL, "european", tmp_path)
+    with pytest.raises(BuildError, match="something else"):
+        build(SMALL, "european", tmp_path, overwrite=True)
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+def test_damaged_shard_is_named_by_verify_and_made_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "set"
+    build(SMALL, "european", folder)
+    before = hashes(folder)
+    victim = folder / "shard-00002.npz"
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(bytes(content))
+    (folder / "shard-00003.npz").unlink()
+    assert main(["verify", str(folder)]) == 1
+    printed = capsys.readouterr().out
+    assert "shard-00002.npz" in printed
+    assert "shard-00003.npz" in printed
+    build(SMALL, "european", folder)
+    assert hashes(folder) == before
+    assert main(["verify", str(folder), "--points", "20"]) == 0
+
+
+def test_full_disk_is_said_and_finished_shards_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = np.savez, []
+
+    def savez(*args: object, **arrays: object) -> None:
+        calls.append(1)
+        if len(calls) > 3:
+            raise OSError(28, os.strerror(28))
+        real(*args, **arrays)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(np, "savez", savez)
+    with pytest.raises(BuildError, match=r"No space left on device; 3 of 8 shards are whole"):
+        build(SMALL, "european", tmp_path / "set")
+    monkeypatch.setattr(np, "savez", real)
+    assert len(read_manifest(tmp_path / "set").shards) == 3
+    build(SMALL, "european", tmp_path / "set")
+    build(SMALL, "european", tmp_path / "fresh")
+    assert hashes(tmp_path / "set") == hashes(tmp_path / "fresh")
+
+
+def test_unwritable_place_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BuildError, match="cannot write"):
+        build(SMALL, "european", tmp_path / "file" / "set")
+
+
+def test_nonsense_on_the_command_line_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["--out", str(tmp_path / "set")]
+    assert main(["american", "--states", "0", *out]) == 2
+    assert main(["american", "--workers", "0", *out]) == 2
+    assert "must be at least 1" in capsys.readouterr().err
+    assert not (tmp_path / "set").exists()
+    assert main(["verify", str(tmp_path)]) == 1
+
+
+def test_list_and_preview(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    build(SMALL, "european", Path("data/european"))
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    assert "complete" in printed
+    assert "paper-options" in printed
+    assert main(["preview", "data/european"]) == 0
+    page = Path("data/european/preview.html").read_text(encoding="utf-8")
+    assert "exercise boundary" in page
+    build(SMALL, "european", Path("data/european"))  # the picture does not disturb the set
+
+
+def test_manifest_holds_no_time_nor_place(tmp_path: Path) -> None:
+    build(SMALL, "european", tmp_path / "set")
+    content = json.loads(hashes(tmp_path / "set"))
+    assert set(content) == {
+        "format",
+        "project",
+        "set",
+        "settings",
+        "units",
+        "complete",
+        "counts",
+        "shards",
+    }
+    assert str(tmp_path) not in hashes(tmp_path / "set")
+    shard = read_manifest(tmp_path / "set").shards[0]
+    assert len(load_shard(tmp_path / "set", shard, verify=True)["rate"]) == shard.samples

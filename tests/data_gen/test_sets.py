@@ -1,0 +1,184 @@
+"""What the sets hold, and how right it is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from data_gen.black_scholes import LABELS, AmericanSet, EuropeanSet, ServingSet
+from data_gen.dataset import SPLITS, DataSet, split_of
+from data_gen.paper_options import RANGES, PaperOptionsSet
+from data_gen.sampling import power_of_two_below, sobol
+from pricing import fd
+from pricing.contracts import Options
+from pricing.domain import Domain
+from pricing.fd import FDSettings
+
+SMALL = FDSettings(n_space=48, n_time=24)
+
+
+def small_sets() -> list[DataSet]:
+    return [
+        EuropeanSet(states=8, vols=2, points=16),
+        AmericanSet(states=8, vols=2, points=16),
+        PaperOptionsSet(train=10, validation=3, test=3, resolution=16),
+    ]
+
+
+@pytest.mark.parametrize("dataset", small_sets(), ids=lambda d: d.name)
+def test_shard_is_a_function_of_settings_and_number(dataset: DataSet) -> None:
+    one, two = dataset.make(1), dataset.make(1)
+    assert one.arrays.keys() == dataset.units.keys()
+    for name, values in one.arrays.items():
+        assert np.array_equal(values, two.arrays[name], equal_nan=True)
+        assert values.dtype in (np.float32, np.int32)
+    assert {dataset.split(i) for i in range(dataset.n_shards)} == set(SPLITS)
+
+
+def test_european_labels_agree_with_the_closed_form() -> None:
+    shard = EuropeanSet(states=64, vols=8).make(0)
+    rng = np.random.default_rng(0)
+    for check in EuropeanSet().check(shard.arrays, 300, rng):
+        assert check.is_met, check
+    assert shard.worst_error <= EuropeanSet.gate
+
+
+def test_american_labels_agree_with_qdfp_high_precision() -> None:
+    shard = AmericanSet(states=64, vols=8).make(0)
+    for check in AmericanSet().check(shard.arrays, 24, np.random.default_rng(0)):
+        assert check.is_met, check
+
+
+def test_points_lie_in_the_domain_and_states_fill_it() -> None:
+    dataset = AmericanSet(states=64, vols=8, points=8, grid=SMALL)
+    d = dataset.domain
+    shards = [dataset.make(i).arrays for i in range(2)]
+    for arrays in shards:
+        assert (np.abs(arrays["log_moneyness"]) <= d.log_moneyness[1] + 1e-6).all()
+        assert (arrays["time_to_expiry"] > 0).all()
+        assert (arrays["time_to_expiry"] <= d.expiry[1] + 1e-6).all()
+    rates = np.concatenate([dataset._options(i)[1].rate for i in range(dataset.n_shards)])
+    counts, _ = np.histogram(np.unique(rates), bins=8, range=d.rate)
+    assert (counts == 8).all(), "a Sobol net fills every eighth equally"
+    volatility = np.concatenate(
+        [dataset._options(i)[1].volatility for i in range(dataset.n_shards)]
+    )
+    assert np.median(volatility) < 0.35, "more weight on small volatilities"
+
+
+def test_stopped_points_hold_the_values_of_an_exercised_put() -> None:
+    arrays = AmericanSet(states=64, vols=8).make(0).arrays
+    spot = np.exp(arrays["log_moneyness"].astype(np.float64))
+    stopped = spot < arrays["boundary"] * (1 - 1e-6)
+    assert stopped.sum() > 100
+    assert np.abs(arrays["price"] - (1 - spot))[stopped].max() < 1e-6
+    assert (arrays["delta"][stopped] == -1).all()
+    for name in ("gamma", "vega", "rho", "dividend_rho"):
+        assert (arrays[name][stopped] == 0).all()
+
+
+def test_gate_drops_and_counts_surfaces() -> None:
+    class Strict(EuropeanSet):
+        gate = 1e-9
+
+    shard = Strict(states=8, vols=8, points=4, grid=SMALL).make(0)
+    assert shard.n_dropped > 0
+    assert shard.n_dropped + len(shard.arrays["rate"]) == 8
+    assert shard.worst_error <= 1e-9
+
+
+@pytest.mark.parametrize("is_american", [False, True])
+def test_call_put_symmetry_holds_on_the_grid(
+    is_american: bool, random_options: Callable[..., Options]
+) -> None:
+    """call(S, K, r, q) = put(K, S, q, r): why the sets hold puts only."""
+    call = random_options(24, seed=50, is_american=is_american).with_values(
+        is_call=np.ones(24, bool)
+    )
+    put = call.with_values(
+        spot=call.strike,
+        strike=call.spot,
+        rate=call.dividend_yield,
+        dividend_yield=call.rate,
+        is_call=np.zeros(24, bool),
+    )
+    a, b = (fd.evaluate(o, ("price",))["price"] for o in (call, put))
+    assert np.abs(a - b).max() < (1e-3 if is_american else 1e-6)
+
+
+def test_paper_options_carry_two_codings_of_one_price() -> None:
+    dataset = PaperOptionsSet(train=20, validation=4, test=4, resolution=32)
+    arrays = dataset.make(0).arrays
+    assert arrays["price"].shape == (20, 32, 32)
+    assert arrays["inputs"].shape == (20, len(RANGES))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        output = (arrays["price"] - arrays["offset"]) / arrays["scale"]
+    live = arrays["scale"] > 0
+    assert live.mean() > 0.95
+    assert output[live].min() > -1e-3
+    assert output[live].max() < 0.4
+    for row in range(20):
+        strike, is_call = arrays["inputs"][row, 3], arrays["inputs"][row, 5]
+        payoff = np.maximum((arrays["spot"][row] - strike) * (1 if is_call else -1), 0)
+        assert np.allclose(arrays["price"][row, -1], payoff, atol=1e-4), "t = T is last"
+    for check in dataset.check(arrays, 500, np.random.default_rng(0)):
+        assert check.is_met, check
+
+
+def test_splits_of_the_paper_set_share_no_sample() -> None:
+    dataset = PaperOptionsSet(train=70, validation=10, test=10, resolution=8)
+    inputs = [dataset.make(i).arrays["inputs"] for i in range(dataset.n_shards)]
+    assert [len(x) for x in inputs] == [64, 6, 10, 10]
+    assert len(np.unique(np.concatenate(inputs), axis=0)) == 90
+
+
+def test_pictures_show_labels_and_boundary() -> None:
+    for dataset in small_sets():
+        assert len(dataset.picture(dataset.make(0).arrays).data) >= 4
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: EuropeanSet(states=0),
+        lambda: AmericanSet(vols=0),
+        lambda: AmericanSet(seed=-1),
+        lambda: PaperOptionsSet(train=0),
+        lambda: PaperOptionsSet(resolution=2),
+        lambda: Domain(volatility=(0.0, 1.0)),
+        lambda: Domain(rate=(0.1, 0.0)),
+        lambda: Domain(rate=(-0.1, 0.1)),
+        lambda: Domain(expiry=(-1.0, 1.0)),
+    ],
+)
+def test_nonsense_settings_are_refused_before_work(make: Callable[[], Any]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        make()
+
+
+def test_domain_survives_json() -> None:
+    domain = Domain(rate=(0.0, 0.05))
+    assert Domain.from_dict(domain.as_dict()) == domain
+
+
+def test_sobol_shards_are_pieces_of_one_sequence() -> None:
+    whole = sobol(3, 0, 0, 64, 2)
+    assert np.array_equal(sobol(3, 0, 32, 16, 2), whole[32:48])
+    assert not np.array_equal(sobol(4, 0, 0, 64, 2), whole)
+    assert not np.array_equal(sobol(3, 1, 0, 64, 2), whole)
+
+
+def test_power_of_two_below() -> None:
+    assert [power_of_two_below(n) for n in (0, 1, 3, 4, 100)] == [1, 1, 2, 4, 64]
+
+
+def test_splits_hold_out_the_last_shards() -> None:
+    assert [split_of(i, 4) for i in range(4)] == ["train", "train", "validation", "test"]
+    assert [split_of(i, 32) for i in range(28, 32)] == ["validation"] * 2 + ["test"] * 2
+
+
+def test_serving_sets_declare_their_labels() -> None:
+    for make in (EuropeanSet, AmericanSet):
+        assert issubclass(make, ServingSet)
+        assert set(LABELS) <= set(make().units)
