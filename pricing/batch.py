@@ -19,11 +19,10 @@ from pricing.contracts import (
     Problem,
     error_texts,
     good_rows,
-    read_numbers,
-    read_options,
 )
 from pricing.engines import FIRST_GREEKS, MARKET_UNITS, QUANTITIES, SECOND_GREEKS, Engine
 from pricing.implied_vol import implied_volatility
+from pricing.reading import read_numbers, read_options
 
 Greeks = bool | Literal["second"] | Sequence[str]
 Progress = bool | Callable[[int, int], None] | None

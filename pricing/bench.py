@@ -118,20 +118,7 @@ def _frame_layer(n: int) -> dict[str, float]:
         }
     )
     quantities = ("price", *FIRST_GREEKS)
-
-    def bare_formula() -> object:
-        return black_scholes.evaluate(
-            options.spot,
-            options.strike,
-            options.expiry,
-            options.rate,
-            options.dividend_yield,
-            options.volatility,
-            options.is_call,
-            quantities,
-        )
-
-    bare = _best(bare_formula)
+    bare = _best(lambda: black_scholes.evaluate(*options.terms, quantities))
     framed = _best(lambda: price_frame(frame, "analytic", progress=False))
     tracemalloc.start()
     priced = price_frame(frame, "analytic", progress=False)

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from pricing import engines
-from pricing.contracts import FloatArray, OptionFrameError, Options, read_options
+from pricing.contracts import FloatArray, OptionFrameError, Options
 from pricing.engines import FIRST_GREEKS, Engine, Failures, Values
+from pricing.reading import read_options
 from pricing.regions import label_regions
 
 _SMALLEST_VEGA = 1e-3  # per unit strike: below, a price says nothing of volatility

@@ -177,13 +177,4 @@ def evaluate(
 
 
 def _closed_form(options: Options, quantities: Sequence[str]) -> Values:
-    return black_scholes.evaluate(
-        options.spot,
-        options.strike,
-        options.expiry,
-        options.rate,
-        options.dividend_yield,
-        options.volatility,
-        options.is_call,
-        quantities,
-    )
+    return black_scholes.evaluate(*options.terms, quantities)

@@ -48,6 +48,15 @@ def test_results_meet_the_ground_floor_s_bars() -> None:
     assert results["frame"]["memory_ratio"] <= 8
 
 
+def test_results_meet_the_bars_of_data_gen() -> None:
+    results = json.loads((ROOT / "docs/results/data_gen.json").read_text())
+    assert results["ratio"] >= 10
+    assert results["surface_price_rmse"] < results["quantlib_fd_100x200_price_rmse"]
+    one_worker = max(results["peak_megabytes_of_one_worker"].values())
+    assert one_worker * (results["machine"]["cores"] + 1) < 1024
+    assert sum(row["seconds"] for row in results["sets"].values()) < 600
+
+
 def test_every_dependency_is_pinned_in_constraints_and_justified_in_the_readme() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pinned = {

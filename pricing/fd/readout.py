@@ -3,7 +3,27 @@
 import numba
 import numpy as np
 
-from pricing.contracts import BoolArray, FloatArray
+from pricing.contracts import BoolArray, FloatArray, Options
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def stencils(
+    nodes: FloatArray, refinement: int, weights: FloatArray, first: FloatArray, second: FloatArray
+) -> None:
+    """Write weighted three-point stencils of both derivatives at the coarse nodes of a block."""
+    n_coarse = first.shape[1]
+    for k in range(n_coarse):
+        i = min(max(k, 1), n_coarse - 2) * refinement
+        for lane in range(len(weights)):
+            before = nodes[i, lane] - nodes[i - 1, lane]
+            after = nodes[i + 1, lane] - nodes[i, lane]
+            span = before + after
+            first[0, k, lane] = -weights[lane] * after / (before * span)
+            first[1, k, lane] = weights[lane] * (after - before) / (before * after)
+            first[2, k, lane] = weights[lane] * before / (after * span)
+            second[0, k, lane] = 2.0 * weights[lane] / (before * span)
+            second[1, k, lane] = -2.0 * weights[lane] / (before * after)
+            second[2, k, lane] = 2.0 * weights[lane] / (after * span)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -29,34 +49,25 @@ def accumulate(
     change_weight
         Of this grid in the extrapolation's change since the one before.
     price, delta, gamma, change
-        (blocks, times, coarse nodes, lanes); delta and gamma may be of size 0. Slopes come from
+        (blocks, times, coarse nodes, lanes); all but price may be of size 0. Slopes come from
         the neighbours on the grid at hand; the end nodes repeat their neighbour's.
     """
     n_blocks, n_times, n_coarse, lanes = price.shape
     first = np.empty((3, n_coarse, lanes))
     second = np.empty((3, n_coarse, lanes))
     for block in range(n_blocks):
-        for k in range(n_coarse):
-            i = min(max(k, 1), n_coarse - 2) * refinement
-            for lane in range(lanes):
-                weight = weights[block, lane]
-                before = nodes[block, i, lane] - nodes[block, i - 1, lane]
-                after = nodes[block, i + 1, lane] - nodes[block, i, lane]
-                span = before + after
-                first[0, k, lane] = -weight * after / (before * span)
-                first[1, k, lane] = weight * (after - before) / (before * after)
-                first[2, k, lane] = weight * before / (after * span)
-                second[0, k, lane] = 2.0 * weight / (before * span)
-                second[1, k, lane] = -2.0 * weight / (before * after)
-                second[2, k, lane] = 2.0 * weight / (after * span)
+        stencils(nodes[block], refinement, weights[block], first, second)
         for time in range(n_times):
             values = surface[block, time]
             for k in range(n_coarse):
                 i = min(max(k, 1), n_coarse - 2) * refinement
                 for lane in range(lanes):
-                    value = values[k * refinement, lane]
-                    price[block, time, k, lane] += weights[block, lane] * value
-                    change[block, time, k, lane] += change_weight * value
+                    price[block, time, k, lane] += (
+                        weights[block, lane] * values[k * refinement, lane]
+                    )
+                if change.size > 0:
+                    for lane in range(lanes):
+                        change[block, time, k, lane] += change_weight * values[k * refinement, lane]
                 if delta.size > 0:
                     for lane in range(lanes):
                         before, at = values[i - 1, lane], values[i, lane]
@@ -135,3 +146,13 @@ def find_boundary(
             outer, inner = s[first + way * held], s[first + way * max(held - 2, 0)]
             low, high = min(inner, outer), max(inner, outer)
             boundary[contract, time] = min(max(found, low), high)
+
+
+def exercise_boundary(unit: Options, spot: FloatArray, price: FloatArray) -> FloatArray:
+    """Return S*/K, (contracts, times), NaN for Europeans; arguments as in :func:`find_boundary`."""
+    american = np.flatnonzero(unit.is_american)
+    found = np.empty((len(american), price.shape[1]))
+    find_boundary(spot[american], price[american], unit.is_call[american], found)
+    boundary = np.full(price.shape[:2], np.nan)
+    boundary[american] = found
+    return boundary

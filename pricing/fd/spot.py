@@ -12,7 +12,7 @@ from pricing import limits
 from pricing.contracts import FloatArray, Options
 from pricing.fd.grid import LANES, SpaceGrid, unpack
 from pricing.fd.hermite import cubic, quintic
-from pricing.fd.readout import find_boundary
+from pricing.fd.readout import exercise_boundary
 from pricing.fd.solver import (
     ACCURATE,
     FDSettings,
@@ -83,8 +83,7 @@ def _evaluate_chunk(
     variance = unit.volatility**2
     sign = np.where(unit.is_call, 1.0, -1.0)
     V, delta, gamma, speed = base["price"], base["delta"], base["gamma"], base["speed"]
-    # per unit strike; "stopped" is the value at or beyond the exercise boundary
-    out = {
+    out = {  # per unit strike
         "price": V,
         "price_error": base["price_error"],
         "delta": delta,
@@ -96,9 +95,8 @@ def _evaluate_chunk(
         if dependants & set(quantities):
             out |= _slopes(unit, grid, settings, column, base_for_bumps)
     intrinsic = limits.intrinsic(unit.spot, unit.strike, unit.is_call)
+    is_stopped = sign * S >= sign * base["boundary"]  # at or beyond; never where that is NaN
     stopped_values = {"price": intrinsic, "delta": sign}
-    boundary = base["boundary"]
-    is_stopped = sign * S >= sign * boundary  # NaN: never
     scale = {"gamma": 1.0 / options.strike, "delta": 1.0, "vanna": 1.0, "charm": 1.0}
     result = {}
     for name in quantities:
@@ -159,19 +157,9 @@ def _at_spot(
     )
     at_spot["price_error"] = error.max(axis=1)
     today = extrapolate([values[:, :: 2**level] for level, (_, values) in enumerate(solutions)])[0]
-    at_spot["boundary"] = _boundary(unit, solutions[0][0], today)
+    spot, price = (np.where(unit.is_call[:, None], x[:, ::-1], x) for x in (solutions[0][0], today))
+    at_spot["boundary"] = exercise_boundary(unit, spot, price[:, None, :])[:, 0]
     return at_spot, for_bumps
-
-
-def _boundary(unit: Options, nodes: FloatArray, values: FloatArray) -> FloatArray:
-    """Return S*/K today, NaN where there is none."""
-    boundary = np.full((len(unit), 1), np.nan)
-    is_call, american = unit.is_call[:, None], np.flatnonzero(unit.is_american)
-    spot, price = (np.where(is_call, x[:, ::-1], x)[american] for x in (nodes, values))
-    found = np.empty((len(american), 1))
-    find_boundary(spot, price[:, None, :], unit.is_call[american], found)
-    boundary[american] = found
-    return boundary[:, 0]
 
 
 def _around(

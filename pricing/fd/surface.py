@@ -8,7 +8,7 @@ from pricing import limits
 from pricing.contracts import FloatArray, Options
 from pricing.fd.grid import LANES, SpaceGrid, pack, unpack
 from pricing.fd.hermite import Pair, quintic
-from pricing.fd.readout import accumulate, find_boundary, turn
+from pricing.fd.readout import accumulate, exercise_boundary, turn
 from pricing.fd.solver import (
     ACCURATE,
     FDSettings,
@@ -101,34 +101,24 @@ def solve_surface(
     unit = per_unit_strike(options)
     grid = grid_for(unit, settings, log_moneyness)
     fields = _solve_fields(unit, grid, settings)
-    change = fields.pop("change")
     if greeks:
-        for name, column in _BUMPED.items():
-            lowered, raised, down, up = bumped(unit, column)
-            above = _solve_fields(raised, grid, settings, price_only=True)
-            below = _solve_fields(lowered, grid, settings, price_only=True)
-            fields[name] = (above["price"] - below["price"]) / (up + down)[:, None, None]
+        fields |= _bumped_greeks(unit, grid, settings)
     nodes = unpack(grid.nodes(), len(unit))
-    is_call = options.is_call[:, None]
-    spot = np.where(is_call, nodes[:, ::-1], nodes)
-    intrinsic = limits.intrinsic(spot, np.ones(1), is_call)
-    american = np.flatnonzero(options.is_american)
-    price = fields["price"]
-    price[american] = np.maximum(price[american], intrinsic[american, None, :])
-    boundary = np.full(price.shape[:2], np.nan)
-    found = np.empty((len(american), price.shape[1]))
-    find_boundary(spot[american], price[american], options.is_call[american], found)
-    boundary[american] = found
+    spot = np.where(unit.is_call[:, None], nodes[:, ::-1], nodes)
+    intrinsic = limits.intrinsic(spot, unit.strike[:, None], unit.is_call[:, None])
+    floor = np.where(unit.is_american[:, None], intrinsic, 0.0)
+    fields["price"] = np.maximum(fields["price"], floor[:, None, :])
+    boundary = exercise_boundary(unit, spot, fields["price"])
     boundary[:, 0] = boundary_at_expiry(unit)
-    price[:, 0] = intrinsic
-    sign = np.where(is_call, 1.0, -1.0)
+    sign = np.where(unit.is_call, 1.0, -1.0)[:, None]
+    fields["price"][:, 0] = intrinsic
     fields["delta"][:, 0] = sign * (np.sign(intrinsic) + 0.5 * (spot == 1.0))
     fields["gamma"][:, 0] = 0.0
+    unknown = np.broadcast_to(np.nan, fields["price"].shape)
+    error = np.abs(fields.pop("change", unknown)) / 3.0
     strike = options.strike[:, None, None]
     for name in fields.keys() - {"delta"}:
         fields[name] *= 1.0 / strike if name == "gamma" else strike
-    np.abs(change, out=change)
-    change *= strike / 3.0
     plan = settings.scheme.plan(settings.n_time)
     fraction = np.concatenate([[0.0], plan.ends[plan.level >= 0]])
     return Surface(
@@ -136,26 +126,40 @@ def solve_surface(
         time_to_expiry=fraction * options.expiry[:, None],
         **fields,
         boundary=boundary * options.strike[:, None],
-        error=change,
+        error=error * strike,
     )
+
+
+def _bumped_greeks(unit: Options, grid: SpaceGrid, settings: FDSettings) -> dict[str, FloatArray]:
+    greeks = {}
+    for name, column in _BUMPED.items():
+        lowered, raised, down, up = bumped(unit, column)
+        above = _solve_fields(raised, grid, settings, price_only=True)["price"]
+        below = _solve_fields(lowered, grid, settings, price_only=True)["price"]
+        greeks[name] = (above - below) / (up + down)[:, None, None]
+    return greeks
 
 
 def _solve_fields(
     unit: Options, grid: SpaceGrid, settings: FDSettings, *, price_only: bool = False
 ) -> dict[str, FloatArray]:
-    """Return extrapolated price, delta and gamma on the coarsest grid, and price's last change.
+    """Return extrapolated price, delta and gamma on the coarsest grid.
 
-    Arrays are (contracts, times, nodes), rising in S. ``price_only``: prices to be differenced.
+    Arrays are (contracts, times, nodes), rising in S. With three levels ``change`` is the last
+    change of price. ``price_only``: prices to be differenced.
     """
     shape = (len(grid.spacing), settings.n_time + 1, settings.n_space + 1, LANES)
-    price, change = np.zeros(shape), np.zeros(shape)
-    delta, gamma = (np.zeros((0, 0, 0, 0) if price_only else shape) for _ in range(2))
+    names = ["price"] if price_only else ["price", "delta", "gamma"]
+    if settings.levels >= 3 and not price_only:
+        names.append("change")
+    blocks = {name: np.zeros(shape) for name in names}
+    unwanted = np.zeros((0, 0, 0, 0))
     best, change_weights = extrapolation_weights(settings.levels)
     weights = np.broadcast_to(best[:, None, None], (settings.levels, *grid.spacing.shape))
     if price_only:
         weights = bump_weights(settings.levels, pack(unit.is_american))
     for level in range(settings.levels):
-        if not weights[level].any() and price_only:
+        if price_only and not weights[level].any():
             continue
         nodes, surface = solve(unit, grid, settings, level, keep=True)
         accumulate(
@@ -164,18 +168,11 @@ def _solve_fields(
             2**level,
             weights[level],
             change_weights[level],
-            price,
-            delta,
-            gamma,
-            change,
+            *(blocks.get(name, unwanted) for name in ("price", "delta", "gamma", "change")),
         )
-    fields = {"price": price} if price_only else {"price": price, "delta": delta, "gamma": gamma}
-    if not price_only:
-        fields["change"] = change
-    turned = {}
-    for name, field in fields.items():
-        turned[name] = np.empty((len(unit), *shape[1:3]))
-        turn(field, unit.is_call, turned[name])
+    turned = {name: np.empty((len(unit), *shape[1:3])) for name in names}
+    for name in names:
+        turn(blocks[name], unit.is_call, turned[name])
     return turned
 
 

@@ -10,13 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pricing import OptionFrameError, price_frame
-from pricing.contracts import (
-    ALIASES,
-    error_texts,
-    find_columns,
-    good_rows,
-    read_options,
-)
+from pricing.contracts import ALIASES, error_texts, good_rows
+from pricing.reading import find_columns, read_options
 
 GOOD = {
     "spot": 100.0,

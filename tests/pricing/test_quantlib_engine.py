@@ -18,15 +18,7 @@ def test_fractional_expiry_is_exact(
 ) -> None:
     options = random_options(100, seed=30, expiry=(0.001, 3.0))
     found, _ = QuantLibEngine().evaluate(options, QUANTITIES)
-    truth = black_scholes.evaluate(
-        options.spot,
-        options.strike,
-        options.expiry,
-        options.rate,
-        options.dividend_yield,
-        options.volatility,
-        options.is_call,
-    )
+    truth = black_scholes.evaluate(*options.terms)
     for name in QUANTITIES:
         bumped = name in ("vanna", "volga", "charm")
         scale = 1e-5 * (1 + np.abs(truth[name])) if bumped else 1e-10

@@ -1,0 +1,218 @@
+"""Reading an option frame: which column is which, and what is wrong with each row.
+
+It changes no value, drops no row and keeps the order; all checks are vectorised.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pricing.contracts import (
+    ALIASES,
+    EXERCISES,
+    MAX_ACCRUAL,
+    NUMERIC_COLUMNS,
+    OPTION_TYPES,
+    RANGES,
+    BoolArray,
+    FloatArray,
+    OptionFrameError,
+    Options,
+    Problem,
+    good_rows,
+)
+
+
+def find_columns(
+    labels: Iterable[Hashable],
+    columns: Mapping[str, Hashable] | None = None,
+    unread: Sequence[str] = (),
+) -> dict[str, Hashable]:
+    """Map every column of the option frame to the label that holds it.
+
+    Parameters
+    ----------
+    labels
+        The frame's column labels.
+    columns
+        Overrides, ``{"spot": "Px_Last"}``; they win over names and aliases.
+    unread
+        Columns that are not wanted, there or not.
+    """
+    present = list(labels)
+    overrides = dict(columns or {})
+    if unknown := sorted(set(overrides) - set(ALIASES)):
+        raise OptionFrameError(
+            f"columns= maps unknown names {unknown}; it takes {', '.join(ALIASES)}"
+        )
+    found: dict[str, Hashable] = {}
+    missing: list[str] = []
+    for name in (name for name in ALIASES if name not in unread):
+        candidates = _candidates(name, present, overrides)
+        if len(candidates) > 1:
+            raise OptionFrameError(
+                f"{name} stands in {len(candidates)} columns: {candidates}; keep one, or pass "
+                f'columns={{"{name}": …}} if their labels differ'
+            )
+        if candidates:
+            found[name] = candidates[0]
+        elif name in overrides:
+            raise OptionFrameError(f"columns= maps {name} to {overrides[name]!r}: no such column")
+        elif name != "exercise":
+            missing.append(name)
+    if missing:
+        raise OptionFrameError(
+            f"missing column {', '.join(missing)}; the frame has {present}; rename, or pass "
+            f'columns={{"{missing[0]}": "your column"}}'
+        )
+    return found
+
+
+def _candidates(
+    name: str, present: Sequence[Hashable], overrides: Mapping[str, Hashable]
+) -> list[Hashable]:
+    if name in overrides:
+        return [label for label in present if label == overrides[name]]
+    exact: list[Hashable] = [label for label in present if label == name]
+    names = (name, *ALIASES[name])
+    return exact or [label for label in present if _normalised(label) in names]
+
+
+def read_options(
+    frame: pd.DataFrame,
+    columns: Mapping[str, Hashable] | None = None,
+    unread: Sequence[str] = (),
+) -> tuple[Options, list[Problem]]:
+    """Read a frame into arrays and say what is wrong with it, all rows in one pass.
+
+    An absent ``exercise`` means European; numeric columns named in ``unread`` are NaN in the
+    answer. Rows named in a problem hold unusable values.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise OptionFrameError(f"expected a pandas DataFrame, got {type(frame).__name__}")
+    found = find_columns(frame.columns, columns, unread)
+    problems: list[Problem] = []
+    numbers = {
+        name: read_numbers(name, frame[found[name]], problems)
+        if name in found
+        else np.full(len(frame), np.nan)
+        for name in NUMERIC_COLUMNS
+    }
+    _check_accrual(numbers, problems)
+    is_call = _words("option_type", frame[found["option_type"]], OPTION_TYPES, problems)
+    if "exercise" in found:
+        is_american = _words("exercise", frame[found["exercise"]], EXERCISES, problems)
+    else:
+        is_american = np.zeros(len(frame), dtype=np.bool_)
+    return Options(**numbers, is_call=is_call, is_american=is_american), problems
+
+
+def read_numbers(name: str, column: "pd.Series[Any]", problems: list[Problem]) -> FloatArray:
+    """Return a column as float64, reporting what is no finite number in the range of ``name``."""
+    values, is_text = _as_float(name, column, problems)
+    low, high = RANGES[name]
+    if len(values) == 0 or (values.min() >= low and values.max() <= high):  # NaN compares false
+        return values
+    is_infinite = np.isinf(values)
+    _report(problems, name, np.isnan(values) & ~is_text, f"{name} is missing (NaN)")
+    _report(problems, name, is_infinite, f"{name} is infinite")
+    finite = np.isfinite(values)
+    if low > 0:
+        _report(problems, name, finite & (values <= 0), f"{name} must be > 0")
+        finite &= values > 0
+    outside = finite & ((values < low) | (values > high))
+    text = f"{name} must be >= 0" if name == "expiry" else f"{name} must be in [{low:g}, {high:g}]"
+    _report(problems, name, outside & (values < low), text)
+    _report(problems, name, outside & (values > high), f"{name} must be in [{low:g}, {high:g}]")
+    return values
+
+
+def _normalised(label: Hashable) -> str:
+    return str(label).strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _report(problems: list[Problem], column: str, mask: BoolArray, reason: str) -> None:
+    if mask.any():
+        problems.append(Problem(column, reason, np.flatnonzero(mask)))
+
+
+def _as_float(
+    name: str, column: "pd.Series[Any]", problems: list[Problem]
+) -> tuple[FloatArray, BoolArray]:
+    """Convert to float64; the mask tells the cells that hold something, but no number."""
+    dtype = column.dtype
+    none = np.zeros(len(column), dtype=np.bool_)
+    is_number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
+    if is_number and not pd.api.types.is_bool_dtype(dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), none
+    if dtype.kind != "O" and not pd.api.types.is_string_dtype(dtype):
+        everywhere = np.ones(len(column), dtype=np.bool_)
+        hint = "; expiry is a number of years" if name == "expiry" else ""
+        _report(problems, name, everywhere, f"{name} must be a number, not {dtype}{hint}")
+        return np.full(len(column), np.nan), everywhere
+    cells = column.to_numpy(dtype=object)  # text, as from a CSV with one bad cell
+    values = np.fromiter((_cell_to_float(cell) for cell in cells), np.float64, len(cells))
+    is_text = np.isnan(values) & ~np.fromiter((_is_missing(c) for c in cells), bool, len(cells))
+    _report(problems, name, is_text, f"{name} is not a number")
+    return values, is_text
+
+
+def _cell_to_float(cell: object) -> float:
+    if isinstance(cell, bool | np.bool_):
+        return np.nan
+    try:
+        return float(cell)  # type: ignore[arg-type]  # whatever refuses is no number
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def _is_missing(cell: object) -> bool:
+    try:
+        return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))  # type: ignore[call-overload]
+    except ArithmeticError:  # a signalling NaN of decimal: there, but no number
+        return False
+
+
+def _words(
+    name: str, column: "pd.Series[Any]", meanings: Mapping[object, bool], problems: list[Problem]
+) -> BoolArray:
+    """Translate a column of words to booleans; a boolean option_type is taken as it is."""
+    if name == "option_type" and column.dtype == np.bool_:
+        return column.to_numpy()
+    try:
+        codes, uniques = pd.factorize(column)
+    except TypeError:  # unhashable cells: no word at all
+        codes, uniques = pd.factorize(column.map(lambda cell: cell if _is_word(cell) else "?"))
+    known: list[bool | None] = [_meaning(word, name, meanings) for word in uniques]
+    meaning = np.array([word is True for word in known] + [False])  # code -1: missing
+    is_unknown = np.array([word is None for word in known] + [False])
+    _report(problems, name, codes == -1, f"{name} is missing")
+    if is_unknown.any():
+        choices = " or ".join(str(word) for word in meanings if len(str(word)) > 1)
+        for code in np.flatnonzero(is_unknown)[:20]:
+            reason = f"{name} must be {choices}, not {str(uniques[code])[:40]!r}"
+            _report(problems, name, codes == code, reason)
+        rest = np.isin(codes, np.flatnonzero(is_unknown)[20:])
+        _report(problems, name, rest, f"{name} must be {choices}")
+    return meaning[codes]
+
+
+def _is_word(cell: object) -> bool:
+    return isinstance(cell, str | bool | np.bool_) or _is_missing(cell)
+
+
+def _meaning(word: object, name: str, meanings: Mapping[object, bool]) -> bool | None:
+    if name == "option_type" and isinstance(word, bool | np.bool_):
+        return bool(word)
+    return meanings.get(word.strip().lower()) if isinstance(word, str) else None
+
+
+def _check_accrual(numbers: Mapping[str, FloatArray], problems: list[Problem]) -> None:
+    readable = good_rows(len(numbers["expiry"]), problems)
+    expiry = np.where(readable, numbers["expiry"], 0.0)
+    for name in ("rate", "dividend_yield"):
+        accrual = np.abs(np.where(readable, numbers[name], 0.0) * expiry)
+        reason = f"|{name}| x expiry must be at most {MAX_ACCRUAL:g}"
+        _report(problems, name, accrual > MAX_ACCRUAL, reason)
