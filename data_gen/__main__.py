@@ -19,7 +19,8 @@ from data_gen.black_scholes import AmericanSet, EuropeanSet
 from data_gen.builder import BuildError, Report, build
 from data_gen.dataset import DataSet
 from data_gen.paper_options import PaperOptionsSet
-from pricing.files import write_text
+from pricing.domain import Domain
+from pricing.files import FileError, write_text
 
 # The registry of sets: one line and one file each.
 SETS: dict[str, Callable[..., DataSet]] = {
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     try:
         return int(args.run(args))
-    except (BuildError, DataError) as error:
+    except (BuildError, DataError, FileError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except ValueError as error:  # nonsense settings, found before any work
@@ -50,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print(
-            "\ninterrupted: finished shards are kept; the same command goes on where it stopped",
+            "\ninterrupted: finished shards are kept; the same command, without --overwrite, goes "
+            "on where it stopped",
             file=sys.stderr,
         )
         return 130
@@ -64,21 +66,27 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=raw,
     )
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N")
+    workers = min(2, os.cpu_count() or 1)  # each holds a third of a gigabyte
+    parser.add_argument(
+        "--workers", type=int, default=workers, metavar="N", help="processes, 330 MB each"
+    )
     parser.set_defaults(run=_make_all)
     commands = parser.add_subparsers(metavar="command")
-    for name, make in SETS.items():
+    for set_name, make in SETS.items():
         command = commands.add_parser(
-            name, help=f"make the set {name}", epilog=EXAMPLES, formatter_class=raw
+            set_name, help=f"make the set {set_name}", epilog=EXAMPLES, formatter_class=raw
         )
         for setting in _settings(make):
             default = setting.default
             text = "" if default is MISSING else f"default {default}"
             command.add_argument(f"--{setting.name}", type=int, metavar="N", help=text)
-        command.add_argument("--out", type=Path, default=Path("data") / name, metavar="DIR")
-        command.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N")
+        command.add_argument("--out", type=Path, default=Path("data") / set_name, metavar="DIR")
+        for name in _ranges(make):
+            flag = f"--{name.replace('_', '-')}"
+            command.add_argument(flag, type=float, nargs=2, metavar=("LOW", "HIGH"), help="domain")
+        command.add_argument("--workers", type=int, default=argparse.SUPPRESS, metavar="N")
         command.add_argument("--overwrite", action="store_true", help="replace what is in --out")
-        command.set_defaults(run=_make_one, name=name)
+        command.set_defaults(run=_make_one, name=set_name)
     listing = commands.add_parser("list", help="the sets, with sizes and times")
     listing.set_defaults(run=_list)
     verify = commands.add_parser("verify", help="hash every shard, solve some points again")
@@ -101,10 +109,20 @@ def _settings(make: Callable[..., DataSet]) -> list[Any]:
     return [f for f in fields(make) if f.type is int]  # type: ignore[arg-type]
 
 
+def _ranges(make: Callable[..., DataSet]) -> list[str]:
+    """Return the ranges of the domain, where a set has one: those are flags too."""
+    has_domain = any(f.name == "domain" for f in fields(make))  # type: ignore[arg-type]
+    return [f.name for f in fields(Domain)] if has_domain else []
+
+
 def _make_one(args: argparse.Namespace) -> int:
     make = SETS[args.name]
     given = {f.name: getattr(args, f.name) for f in _settings(make)}
-    dataset = make(**{name: value for name, value in given.items() if value is not None})
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    ranges = {name: getattr(args, name) for name in _ranges(make)}
+    if any(ranges.values()):
+        chosen["domain"] = Domain.from_dict({n: r for n, r in ranges.items() if r is not None})
+    dataset = make(**chosen)
     report = _build(dataset, args.name, args.out, args.workers, overwrite=args.overwrite)
     print(_table([report]))
     return 0
@@ -190,7 +208,10 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _rebuild(name: str, settings: dict[str, Any]) -> DataSet:
     make = SETS[name]
-    return make(**{f.name: settings[f.name] for f in _settings(make)})
+    chosen: dict[str, Any] = {f.name: settings[f.name] for f in _settings(make)}
+    if "domain" in settings:
+        chosen["domain"] = Domain.from_dict(settings["domain"])
+    return make(**chosen)
 
 
 def _preview(args: argparse.Namespace) -> int:
@@ -200,7 +221,9 @@ def _preview(args: argparse.Namespace) -> int:
     dataset = _rebuild(manifest.name, manifest.settings)
     figure = dataset.picture(load_shard(args.folder, manifest.shards[0], verify=True))
     output = args.output or args.folder / "preview.html"
-    figure.write_html(output, include_plotlyjs=True)  # opens without a network
+    if output.suffix != ".html":
+        raise FileError(f"cannot write {output}: a preview is a page, name it .html")
+    write_text(figure.to_html(include_plotlyjs=True), output)  # opens without a network
     print(f"wrote {output}", file=sys.stderr)
     return 0
 
@@ -209,7 +232,7 @@ def _bench(args: argparse.Namespace) -> int:
     results = bench.run()
     if args.full:
         with tempfile.TemporaryDirectory() as folder:
-            reports = _make_defaults(Path(folder), os.cpu_count() or 1)
+            reports = _make_defaults(Path(folder), args.workers)
         results["sets"] = {
             r.name: {
                 "samples": r.samples,

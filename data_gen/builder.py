@@ -3,8 +3,8 @@
 import json
 import multiprocessing
 import os
-import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -20,7 +20,6 @@ from amo.data import (
     FORMAT,
     MANIFEST,
     DataError,
-    Manifest,
     ShardInfo,
     read_manifest,
     sha256_of,
@@ -76,7 +75,7 @@ def build(
     except OSError as error:
         raise BuildError(
             f"cannot write {out}: {error.strerror or error}; {len(done)} of {dataset.n_shards} "
-            "shards are whole: mend that and run the same command again"
+            "shards are whole: mend that and run the same command again, without --overwrite"
         ) from error
     return Report(
         name=name,
@@ -92,26 +91,25 @@ def build(
 def _open(dataset: DataSet, name: str, out: Path, *, overwrite: bool) -> dict[int, ShardInfo]:
     """Return the shards that are there already, after checking that they belong to this set."""
     try:
-        if out.exists() and overwrite:
-            if not (out / MANIFEST).exists() and any(out.iterdir()):
-                raise BuildError(f"{out} holds something else than a data set: remove it yourself")
-            shutil.rmtree(out)
+        if overwrite and out.exists() and any(out.iterdir()):
+            _remove(out)
         out.mkdir(parents=True, exist_ok=True)
         for stray in out.glob(".*.part"):  # of a run that was killed
-            stray.unlink()
+            stray.unlink(missing_ok=True)
         present = list(out.iterdir())
     except OSError as error:
         raise BuildError(f"cannot write {out}: {error.strerror or error}") from error
-    if not present:
+    if overwrite or not present:
         return {}
     try:
         manifest = read_manifest(out)
     except DataError as error:
         raise BuildError(f"{error}; choose another --out, or --overwrite") from error
-    wanted = json.loads(json.dumps(dataset.settings()))
-    if manifest.name != name or manifest.settings != wanted:
+    wanted = json.loads(json.dumps(_identity(dataset, name)))
+    there = {"set": manifest.name, "project": manifest.project, **manifest.settings}
+    if there != wanted:
         raise BuildError(
-            f"{out} holds {manifest.name!r} with other settings ({_difference(manifest, wanted)}): "
+            f"{out} holds a set with other settings ({_difference(there, wanted)}): "
             "choose another --out, or --overwrite"
         )
     by_file = {_file_name(i): i for i in range(dataset.n_shards)}
@@ -123,12 +121,25 @@ def _open(dataset: DataSet, name: str, out: Path, *, overwrite: bool) -> dict[in
     return whole
 
 
-def _difference(manifest: Manifest, wanted: dict[str, Any]) -> str:
-    keys = sorted(set(manifest.settings) | set(wanted))
+def _remove(out: Path) -> None:
+    """Remove a data set's own files from its folder, and nothing else."""
+    try:
+        read_manifest(out)
+    except DataError as error:
+        raise BuildError(f"{out} holds something else than a data set: {error}") from error
+    for file in (*out.glob("shard-*.npz"), *out.glob(".*.part"), out / MANIFEST):
+        file.unlink(missing_ok=True)
+
+
+def _identity(dataset: DataSet, name: str) -> dict[str, Any]:
+    return {"set": name, "project": version("amo-pricing"), **dataset.settings()}
+
+
+def _difference(there: dict[str, Any], wanted: dict[str, Any]) -> str:
     return ", ".join(
-        f"{key} {manifest.settings.get(key)} there, {wanted.get(key)} asked"
-        for key in keys
-        if manifest.settings.get(key) != wanted.get(key)
+        f"{key} {there.get(key)} there, {wanted.get(key)} asked"
+        for key in sorted(set(there) | set(wanted))
+        if there.get(key) != wanted.get(key)
     )
 
 
@@ -140,8 +151,7 @@ def _made(
         for index in missing:
             yield index, _make(dataset, out, index)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:
+    with worker_pool(workers) as pool:
         futures: dict[Future[ShardInfo], int] = {
             pool.submit(_make, dataset, out, index): index for index in missing
         }
@@ -155,8 +165,28 @@ def _made(
             pool.shutdown(cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
+def worker_pool(workers: int) -> ProcessPoolExecutor:
+    """Return a pool of processes that make shards.
+
+    They keep freed memory (glibc; elsewhere the setting means nothing): giving the pages of every
+    surface back and faulting them in again would cost as much as solving it.
+    """
+    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):
+        os.environ.setdefault(name, str(1 << 30))
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+
+
+def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and stops the pool
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    """End with the parent, even if that was killed."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _file_name(index: int) -> str:

@@ -42,8 +42,8 @@ class Check:
 
     @property
     def is_met(self) -> bool:
-        """Whether every point agrees."""
-        return self.largest <= self.allowed
+        """Whether every point agrees; a check of no point is not met."""
+        return self.n_points > 0 and self.largest <= self.allowed
 
 
 class DataSet(Protocol):

@@ -15,7 +15,7 @@ from pricing.batch import implied_vol_frame, price_frame
 from pricing.comparison import compare_frame
 from pricing.contracts import OptionFrameError
 from pricing.engines import ENGINES
-from pricing.files import FileError, read_table, write_table, write_text
+from pricing.files import FileError, check_writable, read_table, write_table, write_text
 
 EXAMPLES = """examples:
   python -m pricing price book.csv -o priced.csv --engine fd --greeks
@@ -151,6 +151,7 @@ def _save(frame: pd.DataFrame, args: argparse.Namespace, start: float) -> None:
 
 def _price(args: argparse.Namespace) -> int:
     start = time.perf_counter()
+    check_writable(args.output)
     greeks = {None: False, "first": True, "second": "second"}[args.greeks]
     priced = price_frame(
         read_table(args.book),
@@ -168,6 +169,7 @@ def _price(args: argparse.Namespace) -> int:
 
 def _implied_vol(args: argparse.Namespace) -> int:
     start = time.perf_counter()
+    check_writable(args.output)
     inverted = implied_vol_frame(
         read_table(args.book),
         args.price_column,
@@ -181,6 +183,8 @@ def _implied_vol(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
+    if args.output:
+        check_writable(args.output)
     found = compare_frame(
         read_table(args.book),
         args.engines.split(","),

@@ -123,10 +123,11 @@ def implied_vol_frame(
     """
     chosen = engines.get_engine(engine)
     _check_request(frame, ("implied_volatility", "error"), errors, "natural")
-    if price_column not in frame.columns:
+    n_columns = sum(label == price_column for label in getattr(frame, "columns", ()))
+    if n_columns != 1:
         raise OptionFrameError(
-            f"no column {price_column!r} of quotes; the frame has {list(frame.columns)}: pass "
-            "price_column="
+            f"{n_columns} columns {price_column!r} of quotes where one is needed; the frame has "
+            f"{list(getattr(frame, 'columns', ()))}: pass price_column="
         )
     options, problems = read_options(frame, columns, unread=("volatility",))
     root = np.sqrt(np.maximum(options.expiry, 1e-12))  # NaN stays NaN

@@ -5,11 +5,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from pricing import engines
 from pricing.contracts import FloatArray, OptionFrameError, Options
-from pricing.engines import FIRST_GREEKS, Engine, Failures, Values
+from pricing.engines import FIRST_GREEKS, Engine, Values, evaluate, get_engine
 from pricing.reading import read_options
 from pricing.regions import label_regions
 
@@ -29,7 +29,7 @@ class Comparison:
         error against the reference, for price, ``iv_points`` (hundredths of volatility) and
         each Greek.
     regions
-        The same errors by engine and region of moneyness × expiry × volatility.
+        The same errors and times by engine and region of moneyness × expiry × volatility.
     reference
         The engine the others are measured against.
     """
@@ -42,7 +42,7 @@ class Comparison:
 
 def compare_frame(
     frame: pd.DataFrame,
-    engines_: Sequence[str | Engine] = ("quantlib", "fd"),
+    engines: Sequence[str | Engine] = ("quantlib", "fd"),
     *,
     greeks: Sequence[str] = FIRST_GREEKS,
     reference: str | None = None,
@@ -53,7 +53,7 @@ def compare_frame(
 
     Parameters
     ----------
-    engines_
+    engines
         Names or engines; a row that an engine does not take is left out of its errors.
     reference
         Name of the engine taken as truth; the first by default.
@@ -64,7 +64,7 @@ def compare_frame(
     not counted where vega is below 0.001 of the strike. Each engine first prices the book's first
     row untimed, so that compilation is not measured.
     """
-    chosen = [engines.get_engine(engine) for engine in engines_]
+    chosen = [get_engine(engine) for engine in engines]
     names = [engine.name for engine in chosen]
     if len(set(names)) < len(names) or not names:
         raise ValueError(f"engines must be named once each, got {names}")
@@ -75,10 +75,13 @@ def compare_frame(
     if problems:
         raise OptionFrameError.from_problems(problems, frame.index)
     quantities = ("price", *dict.fromkeys((*greeks, "vega")))
-    values, microseconds = {}, {}
+    regions = label_regions(options)
+    indices = regions.groupby(list(regions.columns), observed=True).indices.values()
+    groups = [np.asarray(rows, dtype=np.intp) for rows in indices]
+    values, seconds = {}, {}
     for engine in chosen:
-        values[engine.name], microseconds[engine.name] = _timed(
-            engine, options, quantities, workers
+        values[engine.name], seconds[engine.name] = _timed(
+            engine, options, quantities, groups, workers
         )
     errors = {
         name: _errors(values[name], values[truth], options, ("price", *greeks)) for name in names
@@ -88,39 +91,42 @@ def compare_frame(
         for quantity in ("price", *greeks):
             rows[f"{quantity}_{name}"] = values[name][quantity]
     summary = pd.DataFrame({name: _spread(errors[name]) for name in names}).T
-    summary.insert(0, "microseconds", pd.Series(microseconds))
-    priced = [int(np.isfinite(values[name]["price"]).sum()) for name in names]
-    summary.insert(1, "priced", priced)
+    priced = {name: int(np.isfinite(values[name]["price"]).sum()) for name in names}
+    micro = [1e6 * seconds[n].sum() / priced[n] if priced[n] else np.nan for n in names]
+    summary.insert(0, "microseconds", micro)
+    summary.insert(1, "priced", list(priced.values()))
     summary.index.name = "engine"
     return Comparison(
         rows=rows,
         summary=summary,
-        regions=_by_region(errors, options),
+        regions=_by_region(errors, seconds, regions),
         reference=truth,
     )
 
 
 def _timed(
-    engine: Engine, options: Options, quantities: Sequence[str], workers: int | None
-) -> tuple[Values, float]:
-    """Price the rows an engine takes; NaN elsewhere. Time per option in microseconds."""
+    engine: Engine,
+    options: Options,
+    quantities: Sequence[str],
+    groups: Sequence[npt.NDArray[np.intp]],
+    workers: int | None,
+) -> tuple[Values, FloatArray]:
+    """Price the rows an engine takes, region by region; NaN elsewhere. Seconds per region."""
     live = np.flatnonzero(options.expiry > 0)
     refused = [mask for mask, _ in engine.refusals(options.take(live))]
     is_taken = np.ones(len(options), dtype=np.bool_)
     is_taken[live[np.any(refused, axis=0)] if refused else []] = False
-    taken = np.flatnonzero(is_taken)
     values = {name: np.full(len(options), np.nan) for name in quantities}
-    if len(taken) == 0:
-        return values, np.nan
-    engines.evaluate(engine, options.take(taken[:1]), quantities)
-    start = time.perf_counter()
-    found: tuple[Values, Failures] = engines.evaluate(
-        engine, options.take(taken), quantities, workers=workers
-    )
-    elapsed = time.perf_counter() - start
-    for name in quantities:
-        values[name][taken] = found[0][name]
-    return values, 1e6 * elapsed / len(taken)
+    seconds = np.zeros(len(groups))
+    evaluate(engine, options.take(np.flatnonzero(is_taken)[:1]), quantities)
+    for place, group in enumerate(groups):
+        rows = group[is_taken[group]]
+        start = time.perf_counter()
+        found, _ = evaluate(engine, options.take(rows), quantities, workers=workers)
+        seconds[place] = time.perf_counter() - start
+        for name in quantities:
+            values[name][rows] = found[name]
+    return values, seconds
 
 
 def _errors(
@@ -144,14 +150,18 @@ def _spread(errors: dict[str, FloatArray]) -> "pd.Series[float]":
     return pd.Series(out)
 
 
-def _by_region(errors: Mapping[str, dict[str, FloatArray]], options: Options) -> pd.DataFrame:
-    keys = label_regions(options)
+def _by_region(
+    errors: Mapping[str, dict[str, FloatArray]],
+    seconds: Mapping[str, FloatArray],
+    regions: pd.DataFrame,
+) -> pd.DataFrame:
     parts = []
     for engine, error in errors.items():
-        groups = pd.concat([keys, pd.DataFrame(error)], axis=1).groupby(
-            list(keys.columns), observed=True
+        groups = pd.concat([regions, pd.DataFrame(error)], axis=1).groupby(
+            list(regions.columns), observed=True
         )
         part = pd.DataFrame({"options": groups.size()})
+        part["microseconds"] = 1e6 * seconds[engine] / groups["price"].count().clip(lower=1)
         for name in error:
             part[f"{name}_rmse"] = groups[name].agg(lambda e: np.sqrt(np.mean(e**2)))
             part[f"{name}_max"] = groups[name].agg(lambda e: np.max(np.abs(e)))

@@ -32,7 +32,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "strike": ("k", "x", "strike_price", "exercise_price"),
     "expiry": ("t", "tau", "ttm", "years", "maturity", "time_to_expiry", "time_to_maturity"),
     "rate": ("r", "interest_rate", "risk_free_rate"),
-    "dividend_yield": ("q", "div", "dividend", "div_yield"),
+    "dividend_yield": ("q", "div_yield"),
     "volatility": ("sigma", "vol", "iv", "implied_vol", "implied_volatility"),
     "option_type": ("type", "cp", "cp_flag", "call_put", "put_call", "right", "flag", "is_call"),
     "exercise": ("style", "exercise_style", "exercise_type"),

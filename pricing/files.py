@@ -25,9 +25,17 @@ def read_table(path: Path) -> pd.DataFrame:
         raise FileError(f"cannot read {path}: {error}") from error
 
 
-def write_table(frame: pd.DataFrame, path: Path, *, index: bool = False) -> None:
-    """Write a CSV or Parquet file, whole or not at all."""
+def check_writable(path: Path) -> None:
+    """Raise FileError if a table could not be written there: ask before hours of work."""
+    _format(path)
+    if not os.access(path.parent, os.W_OK):
+        raise FileError(f"cannot write {path}: {path.parent} is missing or not writable")
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a CSV or Parquet file, whole or not at all; an index that says something is kept."""
     form = _format(path)
+    index = not isinstance(frame.index, pd.RangeIndex)
     with replacing(path) as beside:
         if form == "parquet":
             frame.to_parquet(beside, index=index)

@@ -1,6 +1,7 @@
 """Implied volatility of European and American quotes, with the reason where there is none."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,13 +56,17 @@ def implied_volatility(
     result = np.where(can_solve & ~options.is_american, european, np.nan)
     rows = np.flatnonzero(can_solve & options.is_american)
     if len(rows):
-        result[rows] = _search(engine, options, price, european, rows, workers)
+        result[rows] = _search(engine, options, price, european, rows, workers, progress)
     if progress is not None:
-        progress(len(options))
+        progress(len(options) - len(rows))
     unsolved = can_solve & np.isnan(result)
-    if unsolved.any():
-        reason = f"no volatility in [{_LOWEST:g}, {_HIGHEST:g}] gives this price"
-        problems.append(Problem("price", reason, np.flatnonzero(unsolved)))
+    tried = f"no volatility in [{_LOWEST:g}, {_HIGHEST:g}] gives this price by {engine.name}"
+    for mask, reason in (
+        (unsolved & options.is_american, tried),
+        (unsolved & ~options.is_american, "time value is too small to hold a volatility"),
+    ):
+        if mask.any():
+            problems.append(Problem("price", reason, np.flatnonzero(mask)))
     return result, problems
 
 
@@ -72,6 +77,7 @@ def _search(
     european: FloatArray,
     rows: npt.NDArray[np.intp],
     workers: int | None,
+    progress: Callable[[int], None] | None,
 ) -> FloatArray:
     """Bracket and solve price(volatility) = quote for the given American rows."""
     scale = options.strike[rows]
@@ -87,13 +93,30 @@ def _search(
     taken = _taken_range(engine, options.take(rows))
     low, high = taken[0], np.fmin(european[rows] * (1 + 1e-6) + 1e-6, taken[1])
     high = np.maximum(high, low * (1 + 1e-6))
+    for growth in (1.05, 2.0, np.inf):  # an engine that errs downwards needs more than the bound
+        short = everywhere[excess(high, everywhere) < 0]
+        if len(short) == 0:
+            break
+        high[short] = np.minimum(high[short] * growth, taken[1][short])
+    n_done = 0
+
+    def report(state: Any) -> None:  # noqa: ANN401  # scipy's result object has no public type
+        nonlocal n_done
+        n_now = int(np.sum(state.status != 1))  # 1: still searching
+        if progress is not None and n_now > n_done:
+            progress(n_now - n_done)
+        n_done = max(n_done, n_now)
+
     root = elementwise.find_root(
         excess,
         (low, high),
         args=(everywhere,),
         tolerances={"xatol": _TOLERANCE, "xrtol": 0.0, "fatol": 1e-14, "frtol": 0.0},
         maxiter=100,
+        callback=report,
     )
+    if progress is not None:
+        progress(len(rows) - n_done)
     return np.where(root.success, root.x, np.nan)
 
 

@@ -279,7 +279,11 @@ def _bumped(contract: _Contract, wanted: set[str]) -> dict[str, float]:
         return found
     payoff = contract.sign * (contract.spot - 1.0)
     is_american = contract.option.exercise().type() == ql.Exercise.American
-    is_stopped = is_american and V - payoff < _STOPPED[contract.pricer.method]
+    never = limits.never_exercised_early(
+        np.array(contract.rate), np.array(contract.dividend_yield), contract.sign > 0
+    ).item()
+    time_value = V - payoff
+    is_stopped = is_american and not never and time_value < _STOPPED[contract.pricer.method]
     if is_stopped and contract.pricer.method != "high-precision":
         return dict.fromkeys(wanted, 0.0) | {"price": max(V, payoff), "delta": contract.sign}
     S, r, q = contract.spot, contract.rate, contract.dividend_yield
@@ -318,14 +322,15 @@ def _bumped(contract: _Contract, wanted: set[str]) -> dict[str, float]:
 
 
 def _slope(contract: _Contract, name: Literal["rate", "dividend_yield"]) -> float:
-    """Central difference in a rate; forward where the lower bump would leave QdFp's range."""
+    """Central difference in a rate; one-sided where the other bump would leave QdFp's range."""
     bump = _RATE_BUMP[contract.pricer.method]
-    up = contract.at(**{name: bump}).NPV()
-    lowered = {"rate": contract.rate, "dividend_yield": contract.dividend_yield}
-    lowered[name] -= bump
-    is_double = limits.has_double_boundary(
-        np.array(lowered["rate"]), np.array(lowered["dividend_yield"]), contract.sign > 0
-    ).item()
-    if is_double:
-        return (up - contract.at().NPV()) / bump  # type: ignore[no-any-return]
-    return (up - contract.at(**{name: -bump}).NPV()) / (2 * bump)  # type: ignore[no-any-return]
+
+    def is_taken(by: float) -> bool:
+        moved = {"rate": contract.rate, "dividend_yield": contract.dividend_yield}
+        moved[name] += by
+        rate, dividend_yield = np.array(moved["rate"]), np.array(moved["dividend_yield"])
+        return not limits.has_double_boundary(rate, dividend_yield, contract.sign > 0).item()
+
+    up, down = bump * is_taken(bump), bump * is_taken(-bump)
+    rise = contract.at(**{name: up}).NPV() - contract.at(**{name: -down}).NPV()
+    return float(rise / (up + down))

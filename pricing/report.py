@@ -58,7 +58,7 @@ def engine_table(results: dict[str, Any]) -> str:
     )
     origin = (
         f"American options, {results['n_contracts']} random contracts, K = 100, {box}; truth: "
-        "QuantLib's QdFp high precision. Time per option."
+        "QuantLib's QdFp high precision. Time per option on one core."
     )
     measured = (
         f"Measured by `{results['command']}` on {machine['cores']} cores "
@@ -81,8 +81,8 @@ def data_table(results: dict[str, Any]) -> str:
     machine = results["machine"]
     peak = max(results["peak_megabytes_of_one_worker"].values())
     speed = (
-        f"{results['surfaces_per_second']:,.0f} surfaces a second ({results['surface']}; price "
-        f"RMSE {results['surface_price_rmse']:.1e} at K = 100), "
+        f"{results['surfaces_per_second_and_core']:,.0f} surfaces a second and core "
+        f"({results['surface']}; price RMSE {results['surface_price_rmse']:.1e} at K = 100), "
         f"{results['ratio']:.0f} × the single prices of QuantLib's grid 100 × 200 (RMSE "
         f"{results['quantlib_fd_100x200_price_rmse']:.1e}). A worker holds at most {peak:,.0f} MB, "
         "whatever the number of states."

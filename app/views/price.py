@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app.inputs import contract_form
-from pricing import ENGINES, compare_frame
+from pricing import ENGINES, compare_frame, price_frame
 from pricing.engines import FIRST_GREEKS
 
 _SHOWN = {
@@ -43,6 +43,12 @@ def _prices(contract: dict[str, float | str], engines: tuple[str, ...]) -> pd.Da
     return table.rename_axis("engine")
 
 
+@st.cache_data(max_entries=500, show_spinner=False)
+def _reason(contract: dict[str, float | str], engine: str) -> str:
+    """Return why an engine does not price a contract."""
+    return str(price_frame(pd.DataFrame([contract]), engine, errors="coerce")["error"].iloc[0])
+
+
 st.title("Price")
 st.caption("One contract, every engine. The first engine of each table is its reference.")
 contract = contract_form()
@@ -57,6 +63,8 @@ for exercise, engines in _SHOWN.items():
             for name in priced.columns
         },
     )
+    for engine in priced.index[priced["price"].isna()]:
+        st.warning(_reason({**contract, "exercise": exercise.lower()}, str(engine)))
 st.caption(
     f"{len(ENGINES)} engines are installed: {', '.join(ENGINES)}. Times are for one option and "
     "mostly overhead: books are priced far faster a row. The neural surrogate is not there yet."

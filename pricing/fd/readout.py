@@ -14,7 +14,7 @@ def stencils(
     n_coarse = first.shape[1]
     for k in range(n_coarse):
         i = min(max(k, 1), n_coarse - 2) * refinement
-        for lane in range(len(weights)):
+        for lane in range(nodes.shape[1]):
             before = nodes[i, lane] - nodes[i - 1, lane]
             after = nodes[i + 1, lane] - nodes[i, lane]
             span = before + after
@@ -27,86 +27,105 @@ def stencils(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def accumulate(
-    nodes: FloatArray,
-    surface: FloatArray,
-    refinement: int,
+def read_fields(
+    nodes: tuple[FloatArray, ...],
+    surfaces: tuple[FloatArray, ...],
+    is_call: BoolArray,
     weights: FloatArray,
-    change_weight: float,
+    change_weights: FloatArray,
     price: FloatArray,
     delta: FloatArray,
     gamma: FloatArray,
     change: FloatArray,
 ) -> None:
-    """Add one grid's weighted values, slopes and curvatures at the coarse nodes.
+    """Combine nested grids into fields on the coarse nodes.
 
     Parameters
     ----------
-    nodes, surface
-        (blocks, nodes, lanes) and (blocks, times, nodes, lanes) of the grid at hand.
-    weights
-        (blocks, lanes): of this grid in each contract's answer.
-    change_weight
-        Of this grid in the extrapolation's change since the one before.
+    nodes, surfaces
+        (blocks, nodes, lanes) and (blocks, times, nodes, lanes) of each level, coarsest first, from
+        the exercise side outwards.
+    is_call
+        (contracts,): whose nodes fall, and are turned round here.
+    weights, change_weights
+        (levels, blocks, lanes) of each contract's answer; (levels,) of its last change.
     price, delta, gamma, change
-        (blocks, times, coarse nodes, lanes); all but price may be of size 0. Slopes come from
-        the neighbours on the grid at hand; the end nodes repeat their neighbour's.
+        (contracts, times, coarse nodes), rising in S; all but price may be of size 0. Slopes come
+        from the neighbours on each level's own grid; the end nodes repeat their neighbour's.
     """
-    n_blocks, n_times, n_coarse, lanes = price.shape
-    first = np.empty((3, n_coarse, lanes))
-    second = np.empty((3, n_coarse, lanes))
+    n_times, n_coarse = price.shape[1:]
+    n_levels, n_blocks, lanes = weights.shape
+    first = np.empty((n_levels, 3, n_coarse, lanes))
+    second = np.empty((n_levels, 3, n_coarse, lanes))
+    sums = np.empty((4, n_coarse, lanes))
     for block in range(n_blocks):
-        stencils(nodes[block], refinement, weights[block], first, second)
+        for level in range(n_levels):
+            stencils(
+                nodes[level][block], 1 << level, weights[level, block], first[level], second[level]
+            )
+        contract = block * lanes
         for time in range(n_times):
-            values = surface[block, time]
-            for k in range(n_coarse):
-                i = min(max(k, 1), n_coarse - 2) * refinement
-                for lane in range(lanes):
-                    price[block, time, k, lane] += (
-                        weights[block, lane] * values[k * refinement, lane]
-                    )
+            sums[:] = 0.0
+            for level in range(n_levels):
+                values = surfaces[level][block, time]
+                add_values(values, 1 << level, weights[level, block], sums[0])
                 if change.size > 0:
-                    for lane in range(lanes):
-                        change[block, time, k, lane] += change_weight * values[k * refinement, lane]
+                    sums[3] += change_weights[level] * values[:: 1 << level]
                 if delta.size > 0:
-                    for lane in range(lanes):
-                        before, at = values[i - 1, lane], values[i, lane]
-                        after = values[i + 1, lane]
-                        delta[block, time, k, lane] += (
-                            first[0, k, lane] * before
-                            + first[1, k, lane] * at
-                            + first[2, k, lane] * after
-                        )
-                        gamma[block, time, k, lane] += (
-                            second[0, k, lane] * before
-                            + second[1, k, lane] * at
-                            + second[2, k, lane] * after
-                        )
+                    add_stencil(values, 1 << level, first[level], sums[1])
+                    add_stencil(values, 1 << level, second[level], sums[2])
+            turn(sums[0], is_call, contract, price[:, time])
+            if delta.size > 0:
+                turn(sums[1], is_call, contract, delta[:, time])
+                turn(sums[2], is_call, contract, gamma[:, time])
+            if change.size > 0:
+                turn(sums[3], is_call, contract, change[:, time])
 
 
-@numba.njit(cache=True, nogil=True)
-def turn(field: FloatArray, is_call: BoolArray, turned: FloatArray) -> None:
-    """Write (blocks, times, nodes, lanes) as (contracts, times, nodes), S rising for all."""
-    n_contracts, n_times, n_nodes = turned.shape
-    lanes = field.shape[3]
-    for start in range(0, n_contracts, lanes):
-        for time in range(n_times):
-            slab = field[start // lanes, time]
-            for contract in range(start, min(start + lanes, n_contracts)):
-                row, lane = turned[contract, time], contract - start
-                if is_call[contract]:
-                    for k in range(n_nodes):
-                        row[k] = slab[n_nodes - 1 - k, lane]
-                else:
-                    for k in range(n_nodes):
-                        row[k] = slab[k, lane]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def add_values(values: FloatArray, refinement: int, weights: FloatArray, total: FloatArray) -> None:
+    """Add weighted values at the coarse nodes of one slice."""
+    n_coarse, lanes = total.shape
+    for k in range(n_coarse):
+        for lane in range(lanes):
+            total[k, lane] += weights[lane] * values[k * refinement, lane]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def add_stencil(
+    values: FloatArray, refinement: int, weights: FloatArray, total: FloatArray
+) -> None:
+    """Add a three-point stencil at the coarse nodes of one slice."""
+    n_coarse, lanes = total.shape
+    for k in range(n_coarse):
+        i = min(max(k, 1), n_coarse - 2) * refinement
+        for lane in range(lanes):
+            total[k, lane] += (
+                weights[0, k, lane] * values[i - 1, lane]
+                + weights[1, k, lane] * values[i, lane]
+                + weights[2, k, lane] * values[i + 1, lane]
+            )
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def turn(total: FloatArray, is_call: BoolArray, first: int, out: FloatArray) -> None:
+    """Write a block's slice (nodes, lanes) to its contracts' rows, S rising for all."""
+    n_nodes, lanes = total.shape
+    for lane in range(min(lanes, len(is_call) - first)):
+        row = out[first + lane]
+        if is_call[first + lane]:
+            for k in range(n_nodes):
+                row[k] = total[n_nodes - 1 - k, lane]
+        else:
+            for k in range(n_nodes):
+                row[k] = total[k, lane]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def find_boundary(
     spot: FloatArray, price: FloatArray, is_call: BoolArray, boundary: FloatArray
 ) -> None:
-    """Write S*/K for each contract and time, NaN where no inner node is exercised.
+    """Write S*/K for each contract and time, NaN where no node is exercised.
 
     Near the boundary the excess over the payoff is quadratic in S - S*, so its square root is
     nearly linear: S* is where it vanishes, by inverse quadratic interpolation in three nodes. The

@@ -18,6 +18,7 @@ from pricing.fd.kernels import march
 from pricing.fd.schemes import CRANK_NICOLSON, Scheme
 
 MAX_DEVIATION = 5.0  # of σ√T: beyond, S/K spans more than the grid resolves
+MIN_DEVIATION = 1e-6  # below, the grid drowns in rounding
 MAX_DRIFT = 30.0  # of |r - q|√T / σ: beyond, drift crosses the grid faster than diffusion
 WIDTH = 5.0  # how far the grid reaches beyond spot, strike and forward, in σ√T
 
@@ -75,8 +76,12 @@ def refusals(options: Options) -> list[tuple[BoolArray, str]]:
             ),
         ),
         (
-            options.volatility * root > MAX_DEVIATION,
-            f"fd needs volatility x sqrt(expiry) <= {MAX_DEVIATION:g}: {way_out}",
+            (options.volatility * root > MAX_DEVIATION)
+            | (options.volatility * root < MIN_DEVIATION),
+            (
+                f"fd needs volatility x sqrt(expiry) in [{MIN_DEVIATION:g}, {MAX_DEVIATION:g}]: "
+                f"{way_out}"
+            ),
         ),
         (
             drift > MAX_DRIFT,
@@ -86,6 +91,15 @@ def refusals(options: Options) -> list[tuple[BoolArray, str]]:
             ),
         ),
     ]
+
+
+def require_taken(options: Options) -> None:
+    """Raise ValueError if any option is refused or expired: engines ask beforehand."""
+    if (options.expiry <= 0).any():
+        raise ValueError("fd solves positive expiries only; at expiry an option is its payoff")
+    for mask, reason in refusals(options):
+        if mask.any():
+            raise ValueError(f"{int(mask.sum())} of {len(options)} options: {reason}")
 
 
 def per_unit_strike(options: Options) -> Options:
@@ -179,25 +193,27 @@ def bumped(unit: Options, column: str) -> tuple[Options, Options, FloatArray, Fl
     """Return options with one market input lowered and raised, and by how much each.
 
     Europeans are smooth in every input. An American's boundary moves by about dr/r, and its value
-    bends where that reaches σ√T: rates are bumped by a tenth of r σ√T, and not downwards where
+    bends where that reaches σ√T: rates are bumped by a tenth of r σ√T, and not to the side where
     that would open a second boundary.
     """
     value = getattr(unit, column)
     if column == "volatility":
-        up = value * np.where(unit.is_american, 2e-2, 2e-3)
+        bump = value * np.where(unit.is_american, 2e-2, 2e-3)
     else:
         deviation = np.minimum(unit.volatility * np.sqrt(unit.expiry), 0.5)
         american = np.clip(0.1 * np.abs(value) * deviation, 2e-5, 4e-3)
-        up = np.where(unit.is_american, american, 1e-4)
-    lowered = unit.with_values(**{column: value - up})
-    opens = limits.has_double_boundary(lowered.rate, lowered.dividend_yield, unit.is_call)
-    down = np.where(unit.is_american & opens, 0.0, up)
-    return (
-        unit.with_values(**{column: value - down}),
-        unit.with_values(**{column: value + up}),
-        down,
-        up,
-    )
+        european = np.minimum(1e-4, 0.05 * unit.volatility / np.sqrt(unit.expiry))
+        bump = np.where(unit.is_american, american, european)
+
+    def shifted(by: FloatArray) -> tuple[Options, FloatArray]:
+        moved = unit.with_values(**{column: value + by})
+        opens = limits.has_double_boundary(moved.rate, moved.dividend_yield, unit.is_call)
+        by = np.where(unit.is_american & opens, 0.0, by)
+        return unit.with_values(**{column: value + by}), np.abs(by)
+
+    lowered, down = shifted(-bump)
+    raised, up = shifted(bump)
+    return lowered, raised, down, up
 
 
 def bump_weights(levels: int, is_american: BoolArray) -> FloatArray:

@@ -23,6 +23,7 @@ from pricing.fd.solver import (
     extrapolate,
     grid_for,
     per_unit_strike,
+    require_taken,
     solve,
 )
 
@@ -57,6 +58,7 @@ def evaluate(
     progress
         Called with the number of options just finished.
     """
+    require_taken(options)
     threads = workers or os.cpu_count() or 1
     size = max(LANES, min(_CHUNK, -(-len(options) // threads)))
     chunks = [options.take(slice(i, i + size)) for i in range(0, len(options), size)]

@@ -6,9 +6,9 @@ import numpy as np
 
 from pricing import limits
 from pricing.contracts import FloatArray, Options
-from pricing.fd.grid import LANES, SpaceGrid, pack, unpack
+from pricing.fd.grid import SpaceGrid, pack, unpack
 from pricing.fd.hermite import Pair, quintic
-from pricing.fd.readout import accumulate, exercise_boundary, turn
+from pricing.fd.readout import exercise_boundary, read_fields
 from pricing.fd.solver import (
     ACCURATE,
     FDSettings,
@@ -17,6 +17,7 @@ from pricing.fd.solver import (
     extrapolation_weights,
     grid_for,
     per_unit_strike,
+    require_taken,
     solve,
 )
 
@@ -98,6 +99,7 @@ def solve_surface(
     Memory: contracts × (n_time + 1) × (n_space + 1) × 8 bytes a field, and 2^levels times that
     while solving. Pass thousands of contracts in batches.
     """
+    require_taken(options)
     unit = per_unit_strike(options)
     grid = grid_for(unit, settings, log_moneyness)
     fields = _solve_fields(unit, grid, settings)
@@ -148,38 +150,38 @@ def _solve_fields(
     Arrays are (contracts, times, nodes), rising in S. With three levels ``change`` is the last
     change of price. ``price_only``: prices to be differenced.
     """
-    shape = (len(grid.spacing), settings.n_time + 1, settings.n_space + 1, LANES)
+    shape = (len(unit), settings.n_time + 1, settings.n_space + 1)
     names = ["price"] if price_only else ["price", "delta", "gamma"]
     if settings.levels >= 3 and not price_only:
         names.append("change")
-    blocks = {name: np.zeros(shape) for name in names}
-    unwanted = np.zeros((0, 0, 0, 0))
     best, change_weights = extrapolation_weights(settings.levels)
     weights = np.broadcast_to(best[:, None, None], (settings.levels, *grid.spacing.shape))
     if price_only:
         weights = bump_weights(settings.levels, pack(unit.is_american))
-    for level in range(settings.levels):
-        if price_only and not weights[level].any():
-            continue
-        nodes, surface = solve(unit, grid, settings, level, keep=True)
-        accumulate(
-            nodes,
-            surface,
-            2**level,
-            weights[level],
-            change_weights[level],
-            *(blocks.get(name, unwanted) for name in ("price", "delta", "gamma", "change")),
-        )
-    turned = {name: np.empty((len(unit), *shape[1:3])) for name in names}
-    for name in names:
-        turn(blocks[name], unit.is_call, turned[name])
-    return turned
+    solved = [solve(unit, grid, settings, level, keep=True) for level in range(settings.levels)]
+    nodes, surfaces = zip(*solved, strict=True)
+    fields = {name: np.empty(shape) for name in names}
+    unwanted = np.empty((0, 0, 0))
+    read_fields(
+        nodes,
+        surfaces,
+        unit.is_call,
+        np.ascontiguousarray(weights),
+        change_weights,
+        *(fields.get(name, unwanted) for name in ("price", "delta", "gamma", "change")),
+    )
+    return fields
 
 
 def boundary_at_expiry(unit: Options) -> FloatArray:
-    """Return the limit of S*/K as expiry nears: put min(1, r/q), call max(1, r/q); else NaN."""
+    """Return the limit of S*/K as expiry nears: put min(1, r/q), call max(1, r/q).
+
+    One where the other leg earns nothing; NaN where early exercise never pays.
+    """
+    r, q = unit.rate, unit.dividend_yield
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(unit.dividend_yield > 0, unit.rate / unit.dividend_yield, np.nan)
-    put = np.where(unit.rate > 0, np.fmin(1.0, ratio), np.nan)
-    call = np.where(unit.dividend_yield > 0, np.fmax(1.0, ratio), np.nan)
-    return np.where(unit.is_american, np.where(unit.is_call, call, put), np.nan)
+        put = np.where(q > 0, np.minimum(1.0, r / q), 1.0)
+        call = np.where(r > 0, np.maximum(1.0, r / q), 1.0)
+    never = limits.never_exercised_early(r, q, unit.is_call)
+    boundary = np.where(unit.is_call, call, put)
+    return np.where(unit.is_american & ~never, boundary, np.nan)

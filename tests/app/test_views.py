@@ -58,6 +58,16 @@ def test_changed_inputs_change_the_prices() -> None:
     check_tables(app)
 
 
+def test_contract_an_engine_refuses_gets_the_reason() -> None:
+    app = run()
+    for field in app.number_input:
+        if field.label in ("Rate, %", "Dividend yield, %"):
+            field.set_value(-1.0 if field.label == "Rate, %" else -3.0)
+    app.button[0].click().run()
+    assert not app.exception
+    assert any("two exercise boundaries" in warning.value for warning in app.warning)
+
+
 def test_expired_contract_is_its_payoff() -> None:
     app = run()
     app.number_input[0].set_value(80.0)

@@ -65,7 +65,7 @@ def test_interrupt_keeps_shards_says_how_to_go_on_and_exits_130(tmp_path: Path) 
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"the same command goes on where it stopped" in errors
+    assert b"the same command, without --overwrite, goes on where it stopped" in errors
     assert b"Traceback" not in errors
     assert not read_manifest(folder).is_complete
     with pytest.raises(DataError, match="unfinished"):
@@ -83,11 +83,27 @@ def test_other_settings_in_the_folder_are_refused(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_never_removed(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(BuildError, match="no data set"):
+    (tmp_path / "manifest.json").write_text('{"name": "a web app"}')
+    with pytest.raises(BuildError, match="has format None"):
         build(SMALL, "european", tmp_path)
     with pytest.raises(BuildError, match="something else"):
         build(SMALL, "european", tmp_path, overwrite=True)
     assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+def test_overwrite_leaves_what_is_not_the_set_s(tmp_path: Path) -> None:
+    build(SMALL, "european", tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    build(EuropeanSet(states=8, vols=2, points=4, seed=1), "european", tmp_path, overwrite=True)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_other_version_of_the_project_is_refused(tmp_path: Path) -> None:
+    build(SMALL, "european", tmp_path)
+    content = json.loads(hashes(tmp_path)) | {"project": "0.0.1"}
+    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(BuildError, match=r"project 0\.0\.1 there"):
+        build(SMALL, "european", tmp_path)
 
 
 def test_damaged_shard_is_named_by_verify_and_made_again(
@@ -146,6 +162,20 @@ def test_nonsense_on_the_command_line_is_refused(
     assert "must be at least 1" in capsys.readouterr().err
     assert not (tmp_path / "set").exists()
     assert main(["verify", str(tmp_path)]) == 1
+    assert main(["american", "--volatility", "0", "1", *out]) == 2
+    assert main(["american", "--rate", "0.1", "0.0", *out]) == 2
+    assert "rate must rise" in capsys.readouterr().err
+
+
+def test_domain_can_be_chosen_and_is_verified(tmp_path: Path) -> None:
+    arguments = ["european", "--states", "8", "--vols", "2", "--points", "4"]
+    out = str(tmp_path / "set")
+    assert main(["--workers", "1", *arguments, "--volatility", "0.2", "0.3", "--out", out]) == 0
+    manifest = read_manifest(tmp_path / "set")
+    assert manifest.settings["domain"]["volatility"] == [0.2, 0.3]
+    volatility = load_shard(tmp_path / "set", manifest.shards[0])["volatility"]
+    assert ((volatility >= 0.2) & (volatility <= 0.3)).all()
+    assert main(["verify", out, "--points", "10"]) == 0
 
 
 def test_list_and_preview(
@@ -160,6 +190,7 @@ def test_list_and_preview(
     assert main(["preview", "data/european"]) == 0
     page = Path("data/european/preview.html").read_text(encoding="utf-8")
     assert "exercise boundary" in page
+    assert main(["preview", "data/european", "-o", "picture.png"]) == 1
     build(SMALL, "european", Path("data/european"))  # the picture does not disturb the set
 
 

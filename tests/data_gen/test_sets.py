@@ -142,6 +142,7 @@ def test_pictures_show_labels_and_boundary() -> None:
     "make",
     [
         lambda: EuropeanSet(states=0),
+        lambda: EuropeanSet(states=2),
         lambda: AmericanSet(vols=0),
         lambda: AmericanSet(seed=-1),
         lambda: PaperOptionsSet(train=0),

@@ -94,6 +94,13 @@ def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert "python -m pricing price book.csv -o priced.csv" in capsys.readouterr().out
 
 
+def test_parquet_index_is_kept(tmp_path: Path) -> None:
+    book, out = tmp_path / "book.parquet", tmp_path / "priced.parquet"
+    BOOK.set_index("id").to_parquet(book)
+    assert main(["price", str(book), "-o", str(out)]) == 0
+    assert pd.read_parquet(out).index.tolist() == ["a", "b", "c"]
+
+
 def test_column_option_maps_names(book: Path, tmp_path: Path) -> None:
     BOOK.rename(columns={"S": "Px_Last"}).to_csv(book, index=False)
     out = tmp_path / "priced.csv"

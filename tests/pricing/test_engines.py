@@ -185,6 +185,41 @@ def test_never_exercised_american_is_a_european(name: str) -> None:
     assert np.allclose(price(engine, options), price(engine, european), atol=tolerance(engine))
 
 
+@pytest.mark.parametrize("name", ["fd", "quantlib", "quantlib-fast"])
+def test_rates_where_a_bump_would_open_a_second_boundary(name: str) -> None:
+    options = Options.of(
+        spot=100.0,
+        strike=100.0,
+        expiry=1.0,
+        rate=[-0.01, -0.0101, -0.01],
+        dividend_yield=[-0.01, -0.01, -0.01],
+        volatility=0.2,
+        is_call=[False, False, True],
+        is_american=True,
+    )
+    values, failures = evaluate(get_engine(name), options, QUANTITIES)
+    assert failures == {}
+    european = black_scholes.evaluate(*options.terms)
+    for quantity, tolerance in {"price": 0.03, "rho": 3.0, "dividend_rho": 3.0}.items():
+        assert np.abs(values[quantity] - european[quantity]).max() < tolerance, quantity
+
+
+@pytest.mark.parametrize("name", ["quantlib", "quantlib-fast"])
+def test_option_that_is_never_exercised_is_never_called_stopped(name: str) -> None:
+    options = Options.of(
+        spot=200.0,
+        strike=100.0,
+        expiry=0.1 / 365,
+        rate=1e-3,
+        dividend_yield=0.0,
+        volatility=0.1,
+        is_call=True,
+        is_american=True,
+    )
+    values, _ = evaluate(get_engine(name), options, ("rho",))
+    assert values["rho"][0] == pytest.approx(10 / 365, rel=0.05)
+
+
 def test_expired_options_are_intrinsic_with_limit_greeks(engine: Engine) -> None:
     options = Options.of(
         spot=[80.0, 120.0, 100.0],

@@ -218,6 +218,25 @@ def test_double_boundary_is_refused() -> None:
     (mask, reason), *_ = fd.refusals(options)
     assert mask.tolist() == [True, False, False]
     assert "two exercise boundaries" in reason
+    for solve in (lambda: fd.evaluate(options, ("price",)), lambda: fd.solve_surface(options)):
+        with pytest.raises(ValueError, match="1 of 3 options: fd does not price"):
+            solve()
+
+
+def test_expired_and_unresolved_options_are_refused() -> None:
+    options = Options.of(
+        spot=100.0,
+        strike=100.0,
+        expiry=[1.0, 0.0],
+        rate=0.0,
+        dividend_yield=0.0,
+        volatility=[1e-12, 0.2],
+        is_call=False,
+    )
+    with pytest.raises(ValueError, match="positive expiries"):
+        fd.evaluate(options, ("price",))
+    with pytest.raises(ValueError, match=r"in \[1e-06, 5\]"):
+        fd.evaluate(options.take(slice(0, 1)), ("price",))
 
 
 def test_settings_refuse_nonsense() -> None:

@@ -52,6 +52,8 @@ def test_boundary_converges() -> None:
         (0.0, 0.04, False, np.nan),
         (0.04, 0.02, True, 200.0),
         (0.04, 0.0, True, np.nan),
+        (0.0, -0.03, False, 100.0),
+        (-0.03, 0.0, True, 100.0),
     ],
 )
 def test_boundary_at_expiry_is_the_known_limit(
