@@ -9,11 +9,10 @@ call(S, K, r, q) = put(K, S, q, r).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import plotly.graph_objects as go
 
 from data_gen.dataset import Arrays, Check, Shard, split_of
 from data_gen.sampling import power_of_two_below, sobol
@@ -21,6 +20,9 @@ from pricing.contracts import FloatArray, Options
 from pricing.domain import Domain
 from pricing.engines import get_engine
 from pricing.fd import FDSettings, Surface, solve_surface
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 IntArray = npt.NDArray[np.int64]
 LABELS = ("price", "delta", "gamma", "vega", "rho", "dividend_rho")
@@ -219,9 +221,11 @@ class ServingSet:
             checks.append(Check(name, largest, self.tolerances[name], len(solved)))
         return checks
 
-    def picture(self, arrays: Arrays) -> go.Figure:
+    def picture(self, arrays: Arrays) -> "Figure":
         """Draw four surfaces as points over moneyness and time, with the exercise boundary."""
-        return draw_surfaces(arrays)
+        from data_gen.pictures import draw_surfaces  # noqa: PLC0415  # plotly is slow to load
+
+        return draw_surfaces(arrays, LABELS)
 
 
 class EuropeanSet(ServingSet):
@@ -280,58 +284,3 @@ def _stopped(
         name: np.where(is_stopped, values.get(name, np.zeros_like(spot)), label)
         for name, label in labels.items()
     }
-
-
-def draw_surfaces(arrays: Arrays, n_shown: int = 4) -> go.Figure:
-    """Draw a few surfaces of a serving set as points in 3-D, a drop-down choosing the quantity."""
-    rows = np.linspace(0, len(arrays["rate"]) - 1, n_shown).astype(int)
-    figure = go.Figure()
-    for row in rows:
-        title = (
-            f"r {arrays['rate'][row]:.1%}, q {arrays['dividend_yield'][row]:.1%}, "
-            f"σ {arrays['volatility'][row]:.1%}"
-        )
-        figure.add_scatter3d(
-            x=arrays["log_moneyness"][row],
-            y=arrays["time_to_expiry"][row],
-            z=arrays["price"][row],
-            mode="markers",
-            marker={"size": 3},
-            name=title,
-        )
-    for row in rows:
-        boundary = arrays["boundary"][row].astype(np.float64)
-        known = np.flatnonzero(boundary > 0)
-        order = known[np.argsort(arrays["time_to_expiry"][row][known])]
-        figure.add_scatter3d(
-            x=np.log(boundary[order]),
-            y=arrays["time_to_expiry"][row][order],
-            z=1.0 - boundary[order],
-            mode="lines",
-            name="exercise boundary",
-            showlegend=bool(row == rows[0]),
-            line={"width": 5, "color": "black"},
-        )
-
-    def button(name: str) -> dict[str, Any]:
-        z = [arrays[name][row] for row in rows]
-        visible = [True] * n_shown + [name == "price"] * n_shown
-        return {
-            "label": name,
-            "method": "update",
-            "args": [
-                {"z": [*z, *(t.z for t in figure.data[n_shown:])], "visible": visible},
-                {"scene.zaxis.title.text": name},
-            ],
-        }
-
-    figure.update_layout(
-        title="Labels of a few surfaces, strike 1",
-        scene={
-            "xaxis_title": "ln(S/K)",
-            "yaxis_title": "time to expiry, years",
-            "zaxis_title": "price",
-        },
-        updatemenus=[{"buttons": [button(name) for name in LABELS], "x": 0.0, "y": 1.1}],
-    )
-    return figure

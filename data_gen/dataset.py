@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import plotly.graph_objects as go
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 Arrays = dict[str, npt.NDArray[Any]]
 SPLITS = ("train", "validation", "test")
@@ -73,7 +75,7 @@ class DataSet(Protocol):
     def check(self, arrays: Arrays, n_points: int, rng: np.random.Generator) -> list[Check]:
         """Solve some stored points again by a referee."""
 
-    def picture(self, arrays: Arrays) -> go.Figure:
+    def picture(self, arrays: Arrays) -> "Figure":
         """Draw a few samples."""
 
 

@@ -7,11 +7,9 @@ years, S from 1 to 300, 64 × 64 points, calls and puts in equal parts.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from data_gen.dataset import Arrays, Check, Shard
 from data_gen.sampling import sobol
@@ -20,6 +18,9 @@ from pricing.contracts import FloatArray, Options
 from pricing.encoding import code_european
 from pricing.fd import FDSettings, solve_surface
 from pricing.fd.schemes import CRANK_NICOLSON_EVEN
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 RANGES: Mapping[str, tuple[float, float]] = {
     "rate": (0.0, 0.10),
@@ -190,19 +191,8 @@ class PaperOptionsSet:
         error = np.abs(arrays["price"][row, time, node] - truth) / strike
         return [Check("price", float(error.max()), 5e-6, n_points)]
 
-    def picture(self, arrays: Arrays) -> go.Figure:
+    def picture(self, arrays: Arrays) -> "Figure":
         """Draw four surfaces."""
-        figure = make_subplots(2, 2, specs=[[{"type": "surface"}] * 2] * 2)
-        rows = np.linspace(0, len(arrays["inputs"]) - 1, 4).astype(int)
-        for place, row in enumerate(rows):
-            figure.add_surface(
-                x=arrays["spot"][row],
-                y=arrays["time"][row],
-                z=arrays["price"][row],
-                showscale=False,
-                row=place // 2 + 1,
-                col=place % 2 + 1,
-            )
-        figure.update_layout(title="V(S, t) of a few samples", height=900)
-        figure.update_scenes(xaxis_title="S", yaxis_title="t, years", zaxis_title="V")
-        return figure
+        from data_gen.pictures import draw_grids  # noqa: PLC0415  # plotly is slow to load
+
+        return draw_grids(arrays)

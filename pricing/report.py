@@ -79,13 +79,13 @@ def data_table(results: dict[str, Any]) -> str:
         for name, row in results["sets"].items()
     ]
     machine = results["machine"]
-    peak = max(results["peak_megabytes_of_one_worker"].values())
+    peak = max(results["peak_megabytes_with_two_workers"].values())
     speed = (
         f"{results['surfaces_per_second_and_core']:,.0f} surfaces a second and core "
         f"({results['surface']}; price RMSE {results['surface_price_rmse']:.1e} at K = 100), "
         f"{results['ratio']:.0f} × the single prices of QuantLib's grid 100 × 200 (RMSE "
-        f"{results['quantlib_fd_100x200_price_rmse']:.1e}). A worker holds at most {peak:,.0f} MB, "
-        "whatever the number of states."
+        f"{results['quantlib_fd_100x200_price_rmse']:.1e}). A build with two workers holds at most "
+        f"{peak:,.0f} MB, whatever the number of states."
     )
     measured = (
         f"Measured by `{results['command']} --full` on {machine['cores']} cores "

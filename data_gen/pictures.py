@@ -1,0 +1,83 @@
+"""Pictures of training sets, for ``preview``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from data_gen.dataset import Arrays
+
+
+def draw_surfaces(arrays: Arrays, labels: Sequence[str], n_shown: int = 4) -> go.Figure:
+    """Draw a few surfaces of a serving set as points in 3-D, a drop-down choosing the quantity."""
+    rows = np.linspace(0, len(arrays["rate"]) - 1, n_shown).astype(int)
+    figure = go.Figure()
+    for row in rows:
+        title = (
+            f"r {arrays['rate'][row]:.1%}, q {arrays['dividend_yield'][row]:.1%}, "
+            f"σ {arrays['volatility'][row]:.1%}"
+        )
+        figure.add_scatter3d(
+            x=arrays["log_moneyness"][row],
+            y=arrays["time_to_expiry"][row],
+            z=arrays["price"][row],
+            mode="markers",
+            marker={"size": 3},
+            name=title,
+        )
+    for row in rows:
+        boundary = arrays["boundary"][row].astype(np.float64)
+        known = np.flatnonzero(boundary > 0)
+        order = known[np.argsort(arrays["time_to_expiry"][row][known])]
+        figure.add_scatter3d(
+            x=np.log(boundary[order]),
+            y=arrays["time_to_expiry"][row][order],
+            z=1.0 - boundary[order],
+            mode="lines",
+            name="exercise boundary",
+            showlegend=bool(row == rows[0]),
+            line={"width": 5, "color": "black"},
+        )
+
+    def button(name: str) -> dict[str, Any]:
+        z = [arrays[name][row] for row in rows]
+        visible = [True] * n_shown + [name == "price"] * n_shown
+        return {
+            "label": name,
+            "method": "update",
+            "args": [
+                {"z": [*z, *(t.z for t in figure.data[n_shown:])], "visible": visible},
+                {"scene.zaxis.title.text": name},
+            ],
+        }
+
+    figure.update_layout(
+        title="Labels of a few surfaces, strike 1",
+        scene={
+            "xaxis_title": "ln(S/K)",
+            "yaxis_title": "time to expiry, years",
+            "zaxis_title": "price",
+        },
+        updatemenus=[{"buttons": [button(name) for name in labels], "x": 0.0, "y": 1.1}],
+    )
+    return figure
+
+
+def draw_grids(arrays: Arrays) -> go.Figure:
+    """Draw V(S, t) of four samples."""
+    figure = make_subplots(2, 2, specs=[[{"type": "surface"}] * 2] * 2)
+    rows = np.linspace(0, len(arrays["inputs"]) - 1, 4).astype(int)
+    for place, row in enumerate(rows):
+        figure.add_surface(
+            x=arrays["spot"][row],
+            y=arrays["time"][row],
+            z=arrays["price"][row],
+            showscale=False,
+            row=place // 2 + 1,
+            col=place % 2 + 1,
+        )
+    figure.update_layout(title="V(S, t) of a few samples", height=900)
+    figure.update_scenes(xaxis_title="S", yaxis_title="t, years", zaxis_title="V")
+    return figure
