@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 LABELS = ("price", "delta", "gamma", "vega", "rho", "dividend_rho")
-_BATCH = 32  # contracts solved at a time: bounds memory
+_BATCH = 16  # contracts solved at a time: bounds memory
 _EARLIEST = 0.3  # of the square root of the horizon: before, the kink is not resolved
 _SHORTEST = 0.03  # √years: the shortest horizon
+_BAND = 0.03  # σ√τ to either side of the exercise boundary where no label is taken: the sweep puts
+# the boundary on a node, and slopes there are the worst the grid has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,8 @@ class ServingSet:
         Volatilities (with horizons) per state, a second Sobol, even in ln σ: more weight on small
         volatilities. Horizons are even in √T.
     points
-        Labelled points per surface, drawn among its nodes.
+        Labelled points per surface, drawn among its nodes, none within 3 % of σ√τ of the exercise
+        boundary.
     """
 
     name: ClassVar[str]
@@ -174,8 +177,12 @@ class ServingSet:
         first = int(np.ceil(_EARLIEST * self.grid.n_time))
         is_inside = (x >= low) & (x <= high)
         error = np.where(is_inside[:, None, :], surface.error[:, first:], 0.0).max(axis=(1, 2))
-        node = np.stack([rng.choice(np.flatnonzero(row), self.points) for row in is_inside])
-        time = rng.integers(first, self.grid.n_time + 1, node.shape)
+        tau = surface.time_to_expiry[:, first:, None]
+        distance = np.abs(x[:, None, :] - np.log(surface.boundary[:, first:, None]))
+        is_clear = ~(distance < _BAND * options.volatility[:, None, None] * np.sqrt(tau))
+        usable = (is_clear & is_inside[:, None, :]).reshape(len(options), -1)
+        flat = np.stack([rng.choice(np.flatnonzero(each), self.points) for each in usable])
+        time, node = first + flat // x.shape[1], flat % x.shape[1]
         row = np.arange(len(options))[:, None]
         labels = {name: getattr(surface, name)[row, time, node] for name in LABELS}
         stored = {
@@ -259,7 +266,7 @@ class AmericanSet(ServingSet):
         "dividend_rho": 2e-3,
     }
     states: int = 1536
-    grid: FDSettings = field(default_factory=lambda: FDSettings(n_space=160, n_time=80))
+    grid: FDSettings = field(default_factory=lambda: FDSettings(n_space=192, n_time=96))
 
 
 _AT_POINTS = ("log_moneyness", "time_to_expiry", *LABELS)
