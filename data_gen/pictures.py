@@ -59,8 +59,17 @@ def draw_surfaces(arrays: Arrays, labels: Sequence[str], n_shown: int = 4) -> go
             "xaxis_title": "ln(S/K)",
             "yaxis_title": "time to expiry, years",
             "zaxis_title": "price",
+            "aspectmode": "cube",
         },
-        updatemenus=[{"buttons": [button(name) for name in labels], "x": 0.0, "y": 1.1}],
+        legend={"x": 0.0, "y": 1.0},
+        updatemenus=[
+            {
+                "buttons": [button(name) for name in labels],
+                "x": 1.0,
+                "xanchor": "right",
+                "y": 1.0,
+            }
+        ],
     )
     return figure
 
