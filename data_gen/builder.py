@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +24,7 @@ from amo.data import (
     sha256_of,
 )
 from data_gen.dataset import DataSet
+from pricing.files import FileError, replacing, write_text
 
 Progress = Callable[[int, int], None]
 
@@ -72,10 +72,10 @@ def build(
             _write_manifest(dataset, name, out, done)
             if progress is not None:
                 progress(len(done), dataset.n_shards)
-    except OSError as error:
+    except FileError as error:
         raise BuildError(
-            f"cannot write {out}: {error.strerror or error}; {len(done)} of {dataset.n_shards} "
-            "shards are whole: mend that and run the same command again, without --overwrite"
+            f"{error}; {len(done)} of {dataset.n_shards} shards are whole: mend that and run the "
+            "same command again, without --overwrite"
         ) from error
     return Report(
         name=name,
@@ -196,8 +196,8 @@ def _file_name(index: int) -> str:
 def _make(dataset: DataSet, out: Path, index: int) -> ShardInfo:
     shard = dataset.make(index)
     path = out / _file_name(index)
-    with _beside(path) as part, part.open("wb") as file:
-        np.savez(file, allow_pickle=False, **shard.arrays)
+    with replacing(path) as part, part.open("wb") as file:
+        np.savez(file, **shard.arrays)  # numbers only: no pickle to allow
     return ShardInfo(
         file=path.name,
         split=dataset.split(index),
@@ -222,16 +222,4 @@ def _write_manifest(dataset: DataSet, name: str, out: Path, done: dict[int, Shar
         },
         "shards": [asdict(done[index]) for index in sorted(done)],
     }
-    with _beside(out / MANIFEST) as part:
-        part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """Yield a name beside ``path`` and rename it there if the block succeeds."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_text(json.dumps(content, indent=1) + "\n", out / MANIFEST)

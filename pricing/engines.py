@@ -113,14 +113,9 @@ class FDEngine:
     ) -> tuple[Values, Failures]:
         """Solve every option on its own grids."""
         values = fd.evaluate(options, quantities, self.settings, workers=workers, progress=progress)
-        lost = np.flatnonzero(
-            ~np.all([np.isfinite(values[n]) for n in self._finite(values)], axis=0)
-        )
+        answers = [value for name, value in values.items() if name != "price_error"]
+        lost = np.flatnonzero(~np.isfinite(answers).all(axis=0))
         return values, {int(row): f"{self.name} found no finite answer" for row in lost}
-
-    @staticmethod
-    def _finite(values: Values) -> list[str]:
-        return [name for name in values if name != "price_error"]  # NaN below three levels
 
 
 def _quantlib(method: str) -> Engine:

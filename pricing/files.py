@@ -53,7 +53,7 @@ def write_text(text: str, path: Path) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a fresh name beside ``path`` and rename it there if the block succeeds."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror}") from error
     os.close(handle)

@@ -176,22 +176,6 @@ def test_extrapolate_is_exact_for_a_second_order_error() -> None:
     assert np.isnan(extrapolate(levels[:2])[1]).all()
 
 
-def test_call_equals_put_with_spot_strike_and_rates_exchanged(
-    random_options: Callable[..., Options],
-) -> None:
-    call = random_options(64, seed=13, is_american=True).with_values(is_call=np.ones(64, bool))
-    put = call.with_values(
-        spot=call.strike,
-        strike=call.spot,
-        rate=call.dividend_yield,
-        dividend_yield=call.rate,
-        is_call=np.zeros(64, bool),
-    )
-    for settings in (fd.FAST, fd.ACCURATE):
-        a, b = (fd.evaluate(o, ("price",), settings)["price"] for o in (call, put))
-        assert np.abs(a - b).max() < (5e-2 if settings is fd.FAST else 5e-4)
-
-
 def test_result_does_not_depend_on_workers_or_neighbours(
     random_options: Callable[..., Options],
 ) -> None:
