@@ -141,3 +141,24 @@ class ShardedDataset:
             for start in range(0, n, size):
                 chosen = rows[start : start + size]
                 yield {name: values[chosen] for name, values in arrays.items()}
+
+
+class ArrayDataset:
+    """One split held in memory, with the same batches as a sharded one."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        lengths = {len(values) for values in arrays.values()}
+        if len(lengths) != 1:
+            raise DataError(f"arrays of one split must be equally long, got {sorted(lengths)}")
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    def batches(self, size: int, seed: int | None = None) -> Iterator[Arrays]:
+        """Yield batches of at most ``size`` samples, in order or shuffled by ``seed``."""
+        n = len(self)
+        rows = np.arange(n) if seed is None else np.random.default_rng(seed).permutation(n)
+        for start in range(0, n, size):
+            chosen = rows[start : start + size]
+            yield {name: values[chosen] for name, values in self.arrays.items()}

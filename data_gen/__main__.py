@@ -14,19 +14,22 @@ import numpy as np
 from tqdm import tqdm
 
 from amo.data import DataError, load_shard, read_manifest, sha256_of
+from amo.files import FileError, write_text
 from data_gen import bench
 from data_gen.black_scholes import AmericanSet, EuropeanSet
 from data_gen.builder import BuildError, Report, build
 from data_gen.dataset import DataSet
 from data_gen.paper_options import PaperOptionsSet
+from data_gen.toys import AntiderivativeSet, DiffusionSet
 from pricing.domain import Domain
-from pricing.files import FileError, write_text
 
 # The registry of sets: one line and one file each.
 SETS: dict[str, Callable[..., DataSet]] = {
     "european": EuropeanSet,
     "american": AmericanSet,
     "paper-options": PaperOptionsSet,
+    "antiderivative": AntiderivativeSet,
+    "diffusion": DiffusionSet,
 }
 DEFAULTS = ("european", "american", "paper-options")  # what the shipped models and tables need
 
@@ -153,7 +156,7 @@ def _build(dataset: DataSet, name: str, out: Path, workers: int, *, overwrite: b
 def _table(reports: Sequence[Report]) -> str:
     head = f"{'set':<16}{'samples':>9}{'dropped':>9}{'worst label error':>19}{'MB':>7}"
     lines = [
-        f"{r.name:<16}{r.samples:>9,}{r.dropped:>9,}{r.worst_error:>17.1e} K{r.size / 1e6:>7.0f}"
+        f"{r.name:<16}{r.samples:>9,}{r.dropped:>9,}{r.worst_error:>19.1e}{r.size / 1e6:>7.0f}"
         f"{r.seconds:>9.0f}  {r.path}"
         for r in reports
     ]
@@ -200,8 +203,8 @@ def _verify(args: argparse.Namespace) -> int:
     for check in checks:
         verdict = "ok" if check.is_met else "WRONG"
         print(
-            f"{check.quantity:<14} off by at most {check.largest:.1e} K on {check.n_points} "
-            f"points, {check.allowed:.0e} allowed: {verdict}"
+            f"{check.quantity:<14} off by at most {check.largest:.1e}{check.unit} on "
+            f"{check.n_points} points, {check.allowed:.0e} allowed: {verdict}"
         )
     return 0 if all(check.is_met for check in checks) else 1
 

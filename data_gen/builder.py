@@ -23,8 +23,8 @@ from amo.data import (
     read_manifest,
     sha256_of,
 )
+from amo.files import FileError, replacing, write_text
 from data_gen.dataset import DataSet
-from pricing.files import FileError, replacing, write_text
 
 Progress = Callable[[int, int], None]
 

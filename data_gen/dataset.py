@@ -35,12 +35,13 @@ class Shard:
 
 @dataclass(frozen=True)
 class Check:
-    """How far re-solved labels are from the stored ones, per unit strike."""
+    """How far re-solved labels are from the stored ones; by default per unit strike."""
 
     quantity: str
     largest: float
     allowed: float
     n_points: int
+    unit: str = " K"
 
     @property
     def is_met(self) -> bool:

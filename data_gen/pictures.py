@@ -90,3 +90,29 @@ def draw_grids(arrays: Arrays) -> go.Figure:
     figure.update_layout(title="V(S, t) of a few samples", height=900)
     figure.update_scenes(xaxis_title="S", yaxis_title="t, years", zaxis_title="V")
     return figure
+
+
+def draw_curves(arrays: Arrays, n_shown: int = 4) -> go.Figure:
+    """Draw input functions and their images on a line, at the points where they are known."""
+    rows = np.linspace(0, len(arrays["points"]) - 1, n_shown).astype(int)
+    figure = make_subplots(2, 1, shared_xaxes=True, subplot_titles=("input", "image"))
+    for number, row in enumerate(rows, start=1):
+        seen = arrays["mask"][row]
+        curves = (
+            (arrays["points"][row, seen, 0], arrays["features"][row, seen, 0]),
+            (arrays["queries"][row, :, 0], arrays["values"][row, :, 0]),
+        )
+        for place, (x, y) in enumerate(curves, start=1):
+            figure.add_scatter(
+                x=x,
+                y=y,
+                mode="markers",
+                name=f"sample {row}",
+                legendgroup=str(number),
+                showlegend=place == 1,
+                marker={"color": f"hsl({90 * number}, 60%, 45%)"},
+                row=place,
+                col=1,
+            )
+    figure.update_xaxes(title_text="x", row=2, col=1)
+    return figure

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from amo.files import FileError, write_text
 from pricing import bench, report
 from pricing.batch import implied_vol_frame, price_frame
 from pricing.comparison import compare_frame
 from pricing.contracts import OptionFrameError
 from pricing.engines import ENGINES
-from pricing.files import FileError, check_writable, read_table, write_table, write_text
+from pricing.files import check_writable, read_table, write_table
 
 EXAMPLES = """examples:
   python -m pricing price book.csv -o priced.csv --engine fd --greeks

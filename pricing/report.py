@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pricing.files import write_text
+from amo.files import write_text
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"

@@ -126,6 +126,33 @@ def test_identity_08_projector_is_idempotent_self_adjoint_and_needs_the_pole_at_
     assert not torch.allclose(projected(once, without), once, atol=1e-3)
 
 
+def test_real_system_needs_fewer_functions_than_points() -> None:
+    golden = math.pi * (3 - math.sqrt(5)) * torch.arange(32, dtype=torch.float64)
+    a = 0.5 * torch.stack([golden.cos(), golden.sin()], dim=-1)
+    angles = tm.circle(64, a)
+
+    def errors(n: int) -> tuple[float, float]:
+        bases, _ = tm.takenaka_malmquist(a[:n], angles, angles)
+        return float(tm.real_gram_error(bases)), float(tm.gram_error(bases))
+
+    assert errors(16)[0] < 1e-9
+    assert 1e-4 < errors(28)[0] < 1e-2
+    real, analytic = errors(32)  # 65 real functions on 64 points: the complex Gram does not see it
+    assert real > 0.5
+    assert analytic < 1e-10
+
+
+def test_identity_11_reversing_tokens_conjugates_poles_and_coefficients() -> None:
+    a = poles(5, seed=10)
+    mirrored = a * torch.tensor([1.0, -1.0], dtype=torch.float64)
+    torch.manual_seed(0)
+    signal = torch.randn(32, dtype=torch.float64)
+    backwards = torch.roll(signal.flip(0), 1)  # n becomes -n modulo M
+    backward = torch.stack([dot(backwards, b) for b in system(a, 32)])
+    forward = torch.stack([dot(signal, b) for b in system(mirrored, 32)])
+    assert torch.allclose(backward, forward.conj(), atol=1e-14)
+
+
 def test_identity_12_rotating_poles_shifts_tokens() -> None:
     n_points, shift = 64, 5
     a = poles(4, seed=6)
@@ -138,6 +165,53 @@ def test_identity_12_rotating_poles_shifts_tokens() -> None:
     for k, (row, other) in enumerate(zip(b, moved, strict=True)):
         phase = torch.exp(torch.tensor(1j * turn * k, dtype=torch.complex128))
         assert torch.allclose(other, phase * torch.roll(row, shift), atol=1e-12)
+
+
+def blaschke(pole: Tensor, z: Tensor) -> Tensor:
+    return (z - pole) / (1 - pole.conj() * z)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_identity_13_kernels_norms_and_factors_are_lipschitz_in_the_pole(seed: int) -> None:
+    a, b = torch.view_as_complex(poles(2, seed=seed, radius=0.95))
+    z = torch.exp(1j * tm.circle(FINE, poles(1)))
+    distance = (a - b).abs()
+    room = (1 - a.abs()) * (1 - b.abs())
+    kernels = (1 / (1 - a.conj() * z) - 1 / (1 - b.conj() * z)).abs().max()
+    assert kernels <= distance / room
+    norms = (torch.sqrt(1 - a.abs() ** 2) - torch.sqrt(1 - b.abs() ** 2)).abs()
+    assert norms <= distance / torch.sqrt(1 - torch.maximum(a.abs(), b.abs()) ** 2)
+    assert (blaschke(a, z) - blaschke(b, z)).abs().max() <= 4 * distance / room
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_identity_14_moving_poles_moves_the_system_no_more_than_its_factors(seed: int) -> None:
+    a = poles(6, seed=seed)
+    moved = a + 0.02 * torch.randn(6, 2, dtype=torch.float64, generator=torch.manual_seed(seed))
+    z = torch.exp(1j * tm.circle(FINE, a))
+    b, other = system(a), system(moved)
+    kernel, kernel_moved = (
+        as_complex(tm.normalised_kernel(p, tm.circle(FINE, p))) for p in (a, moved)
+    )
+    pairs = zip(torch.view_as_complex(a), torch.view_as_complex(moved), strict=True)
+    factors = [(blaschke(q, z) - blaschke(p, z)).abs().max() for p, q in pairs]
+    for i in range(6):
+        change = torch.sqrt(dot(other[i] - b[i], other[i] - b[i]).real)
+        own = kernel_moved[i] - kernel[i]
+        bound = torch.sqrt(dot(own, own).real) + sum(factors[:i], torch.tensor(0.0))
+        assert change <= bound + 1e-12
+
+
+def test_identity_15_wrong_coefficients_cost_their_own_squared_distance() -> None:
+    a = poles(8, seed=11)
+    z = torch.exp(1j * tm.circle(FINE, a))
+    f = torch.exp(z) / (1.5 - z)
+    b = system(a)
+    right = torch.stack([dot(f, row) for row in b])
+    wrong = right + 0.1 * torch.randn(8, dtype=torch.complex128, generator=torch.manual_seed(0))
+    rest = f - (wrong[:, None] * b).sum(0)
+    best = dot(f, f).real - (right.abs() ** 2).sum()
+    assert torch.allclose(dot(rest, rest).real, best + ((wrong - right).abs() ** 2).sum())
 
 
 def test_identity_16_quadrature_error_decays_like_radius_to_the_points() -> None:

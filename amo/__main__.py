@@ -1,0 +1,177 @@
+"""python -m amo: train, evaluate and look at operators."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from amo.data import DataError
+from amo.files import FileError, write_text
+
+EXAMPLES = """examples:
+  python -m data_gen diffusion
+  python -m amo train diffusion --data data/diffusion --out runs/diffusion
+  python -m amo evaluate runs/diffusion --data data/diffusion
+  python -m amo info runs/diffusion
+  python -m amo plot-poles runs/diffusion -o poles.svg
+  torchrun --nproc-per-node 2 -m amo train diffusion --data data/diffusion --out runs/two"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 well, 1 refused or failed, 2 bad usage, 130 stopped by a signal."""
+    args = _parser().parse_args(arguments)
+    from amo.checkpoint import CheckpointError
+
+    try:
+        run: Callable[[argparse.Namespace], int] = args.run
+        return run(args)
+    except (CheckpointError, DataError, FileError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except ValueError as error:  # nonsense settings, found before any work
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m amo",
+        description="Adaptive Mamba Neural Operators.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(metavar="command", required=True)
+
+    train = commands.add_parser("train", help="train a preset, or go on where it stopped")
+    train.add_argument("preset", nargs="?", help="a name of `python -m amo presets`")
+    train.add_argument("--data", type=Path, metavar="DIR", help="default data/PRESET")
+    train.add_argument("--out", type=Path, metavar="DIR", help="default runs/PRESET")
+    _add_device(train)
+    train.add_argument("--seed", type=int, default=0, metavar="N")
+    train.add_argument("--steps", type=int, metavar="N", help="instead of the preset's")
+    train.add_argument("--max-minutes", type=float, metavar="M", help="stop, saved, after M")
+    train.add_argument("--compile", action="store_true", help="torch.compile the loss")
+    train.add_argument("--fresh", action="store_true", help="forget a run that is in --out")
+    train.set_defaults(run=_train)
+
+    presets = commands.add_parser("presets", help="what can be trained")
+    presets.set_defaults(run=_presets)
+
+    evaluate = commands.add_parser("evaluate", help="score a model on a split it never saw")
+    evaluate.add_argument("model", type=Path)
+    evaluate.add_argument("--data", type=Path, required=True, metavar="DIR")
+    evaluate.add_argument("--split", default="test", help="default test")
+    _add_device(evaluate)
+    evaluate.set_defaults(run=_evaluate)
+
+    info = commands.add_parser("info", help="parameters, domain, metrics and poles of a model")
+    info.add_argument("model", type=Path)
+    info.set_defaults(run=_info)
+
+    poles = commands.add_parser("plot-poles", help="learned poles of each block in the unit disc")
+    poles.add_argument("model", type=Path)
+    poles.add_argument("-o", "--output", type=Path, metavar="FILE", help="svg, png or pdf")
+    poles.set_defaults(run=_plot_poles)
+
+    bases = commands.add_parser("plot-bases", help="the functions that those poles span")
+    bases.add_argument("model", type=Path)
+    bases.add_argument("-o", "--output", type=Path, metavar="FILE", help="svg, png or pdf")
+    bases.set_defaults(run=_plot_bases)
+
+    bench = commands.add_parser("bench", help="measure")
+    kinds = bench.add_subparsers(metavar="what", required=True)
+    scaling = kinds.add_parser("scaling", help="time and memory against the number of points")
+    scaling.add_argument("--json", type=Path, nargs="?", const=Path("-"), metavar="FILE")
+    _add_device(scaling)
+    scaling.set_defaults(run=_bench_scaling)
+    return parser
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda, cuda:1 …")
+
+
+def _train(args: argparse.Namespace) -> int:
+    from amo import runs
+
+    if args.preset is None:
+        raise ValueError("say which preset: one of `python -m amo presets`")
+    run = runs.train(
+        args.preset,
+        data=args.data or Path("data") / args.preset,
+        out=args.out or Path("runs") / args.preset,
+        device=args.device,
+        seed=args.seed,
+        steps=args.steps,
+        max_minutes=args.max_minutes,
+        compiled=args.compile,
+        fresh=args.fresh,
+    )
+    if run.message:
+        print(run.message, file=sys.stderr)
+    return run.exit_code
+
+
+def _presets(_: argparse.Namespace) -> int:
+    from amo.experiments import PRESETS
+
+    for name, preset in PRESETS.items():
+        print(f"{name:<16}{preset.summary}")
+    return 0
+
+
+def _evaluate(args: argparse.Namespace) -> int:
+    from amo import runs
+
+    _print(runs.evaluate(args.model, args.data, args.split, args.device))
+    return 0
+
+
+def _info(args: argparse.Namespace) -> int:
+    from amo import runs
+
+    print(runs.describe(args.model))
+    return 0
+
+
+def _plot_poles(args: argparse.Namespace) -> int:
+    from amo import pictures, runs
+
+    output = args.output or args.model / "poles.svg"
+    pictures.draw_poles(runs.learned_poles(args.model), output)
+    print(f"wrote {output}", file=sys.stderr)
+    return 0
+
+
+def _plot_bases(args: argparse.Namespace) -> int:
+    from amo import pictures, runs
+
+    output = args.output or args.model / "bases.svg"
+    poles = runs.learned_poles(args.model)
+    pictures.draw_bases([block[0] for block in poles], runs.n_tokens(args.model), output)
+    print(f"wrote {output}", file=sys.stderr)
+    return 0
+
+
+def _bench_scaling(args: argparse.Namespace) -> int:
+    from amo.benchmarks import scaling
+
+    results = scaling.run(args.device)
+    if args.json is None:
+        print(scaling.table(results))
+    elif args.json == Path("-"):
+        _print(results)
+    else:
+        write_text(json.dumps(results, indent=2) + "\n", args.json)
+        print(f"wrote {args.json}", file=sys.stderr)
+    return 0
+
+
+def _print(content: Any) -> None:  # noqa: ANN401  # anything JSON holds
+    print(json.dumps(content, indent=2))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

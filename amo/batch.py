@@ -1,0 +1,147 @@
+"""Samples of an operator as tensors, and the scaling of their channels."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from amo.data import Arrays
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Input functions at points, and their images at query points, sample by sample.
+
+    Attributes
+    ----------
+    points, features
+        (batch, n_points, n_dimensions) and (batch, n_points, n_features).
+    values
+        The truth, (batch, n_queries, n_outputs).
+    queries
+        (batch, n_queries, n_query_dimensions); None: the input points.
+    mask, query_mask
+        (batch, n_points) and (batch, n_queries), false where a point is padding.
+    """
+
+    points: Tensor
+    features: Tensor
+    values: Tensor
+    queries: Tensor | None = None
+    mask: Tensor | None = None
+    query_mask: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def inputs(self) -> dict[str, Tensor | None]:
+        """What an operator is called with."""
+        return {
+            "points": self.points,
+            "features": self.features,
+            "queries": self.queries,
+            "mask": self.mask,
+        }
+
+    @property
+    def value_mask(self) -> Tensor | None:
+        """The mask of the values: that of the queries, or of the points where they are one."""
+        return self.mask if self.queries is None else self.query_mask
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
+        """Return the batch with a function applied to every tensor."""
+        held: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        changed: dict[str, Any] = {
+            name: None if tensor is None else change(tensor) for name, tensor in held.items()
+        }
+        return Batch(**changed)
+
+    def rows(self, chosen: "slice | Tensor") -> "Batch":
+        """Return some of the samples."""
+        return self.map(lambda tensor: tensor[chosen])
+
+    def to(self, device: torch.device) -> "Batch":
+        """Return the batch on a device."""
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def thinned(
+        self, n_points: int | None, n_queries: int | None, generator: torch.Generator
+    ) -> "Batch":
+        """Return the batch on a random subset of its points and of its queries."""
+        queries, values, query_mask = self.queries, self.values, self.query_mask
+        if queries is None:
+            queries, query_mask = self.points, self.mask
+        points, features, mask = self.points, self.features, self.mask
+        if n_points is not None and n_points < points.shape[1]:
+            kept = torch.randperm(points.shape[1], generator=generator)[:n_points]
+            points, features = points[:, kept], features[:, kept]
+            mask = None if mask is None else mask[:, kept]
+        if n_queries is not None and n_queries < queries.shape[1]:
+            kept = torch.randperm(queries.shape[1], generator=generator)[:n_queries]
+            queries, values = queries[:, kept], values[:, kept]
+            query_mask = None if query_mask is None else query_mask[:, kept]
+        return Batch(
+            points=points,
+            features=features,
+            values=values,
+            queries=queries,
+            mask=mask,
+            query_mask=query_mask,
+        )
+
+
+def read_operator_arrays(arrays: Arrays) -> Batch:
+    """Read arrays that are called as the fields of a batch."""
+    known = [f.name for f in fields(Batch)]
+    return Batch(**{name: torch.from_numpy(arrays[name]) for name in known if name in arrays})
+
+
+class Normaliser(nn.Module):
+    """x → (x - shift) / scale, channel by channel; its numbers are weights of the checkpoint."""
+
+    def __init__(self, n_channels: int) -> None:
+        super().__init__()
+        self.register_buffer("shift", torch.zeros(n_channels))
+        self.register_buffer("scale", torch.ones(n_channels))
+        self.shift: Tensor
+        self.scale: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scale (..., n_channels)."""
+        return (x - self.shift) / self.scale
+
+    def inverse(self, x: Tensor) -> Tensor:
+        """Undo the scaling."""
+        return x * self.scale + self.shift
+
+    def set(self, shift: Tensor, scale: Tensor) -> None:
+        """Take new numbers; a channel that does not vary is only shifted."""
+        self.shift.copy_(shift)
+        self.scale.copy_(torch.where(scale > 0, scale, torch.ones_like(scale)))
+
+    def fit_moments(self, parts: Iterable[Tensor]) -> None:
+        """Take mean and standard deviation over rows of parts (n, n_channels)."""
+        count = 0
+        total = torch.zeros_like(self.shift, dtype=torch.float64)
+        squares = torch.zeros_like(total)
+        for part in parts:
+            wide = part.double()
+            count += len(wide)
+            total, squares = total + wide.sum(0), squares + wide.square().sum(0)
+        mean = total / count
+        spread = (squares / count - mean.square()).clamp_min(0.0).sqrt()
+        small = 1e-6 * mean.abs()  # rounding, not variation
+        self.set(mean, torch.where(spread > small, spread, torch.zeros_like(spread)))
+
+    def fit_box(self, parts: Iterable[Tensor]) -> None:
+        """Map the range of parts (n, n_channels) to [-1, 1]."""
+        low = torch.full_like(self.shift, np.inf, dtype=torch.float64)
+        high = -low
+        for part in parts:
+            low = torch.minimum(low, part.double().amin(0))
+            high = torch.maximum(high, part.double().amax(0))
+        self.set((low + high) / 2.0, (high - low) / 2.0)

@@ -1,0 +1,1 @@
+"""Problems of the literature: what is learned, from which files."""

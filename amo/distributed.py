@@ -1,0 +1,75 @@
+"""One process or many: who this process is, and the few sums that all must agree on."""
+
+import os
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, distributed
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The processes that train one model, as ``torchrun`` starts them; alone, rank 0 of 1.
+
+    Attributes
+    ----------
+    rank, count
+        This process among all.
+    device
+        Where it computes.
+    """
+
+    rank: int
+    count: int
+    device: torch.device
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes files and draws bars."""
+        return self.rank == 0
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum over all processes."""
+        if self.count > 1:
+            distributed.all_reduce(values)
+        return values
+
+    def mean(self, value: float) -> float:
+        """Return the mean over all processes."""
+        return float(self.sum(torch.tensor(value, device=self.device))) / self.count
+
+    def largest(self, value: float) -> float:
+        """Return the largest over all processes."""
+        if self.count == 1:
+            return value
+        held = torch.tensor(value, device=self.device)
+        distributed.all_reduce(held, op=distributed.ReduceOp.MAX)
+        return float(held)
+
+    def any(self, *, flag: bool) -> bool:
+        """Return whether any process says so."""
+        return self.largest(float(flag)) > 0.0
+
+
+def join(device: str = "auto") -> Workers:
+    """Join the processes of ``torchrun``, or work alone.
+
+    ``auto`` takes this process's GPU if there is one; several processes talk by NCCL on GPUs and
+    by gloo on CPUs.
+    """
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if device == "auto":
+        device = f"cuda:{local}" if torch.cuda.is_available() else "cpu"
+    chosen = torch.device(device)
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError("no CUDA device is there: say --device cpu or auto")
+    if count > 1 and not distributed.is_initialized():
+        distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    return Workers(int(os.environ.get("RANK", "0")), count, chosen)
+
+
+def leave() -> None:
+    """Leave the processes joined."""
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()

@@ -1,0 +1,33 @@
+"""How far predictions are from the truth, sample by sample."""
+
+import torch
+from torch import Tensor
+
+
+def relative_l2(prediction: Tensor, truth: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Return ‖prediction - truth‖₂ / ‖truth‖₂ of each sample, (batch,).
+
+    All points, channels and frames of a sample are one vector; the paper's figure is the mean over
+    samples. ``mask`` (batch, n_points) is false where a point is padding.
+    """
+    error, size = _masked(prediction - truth, mask), _masked(truth, mask)
+    tiny = torch.finfo(truth.dtype).tiny
+    return error.flatten(1).norm(dim=1) / size.flatten(1).norm(dim=1).clamp_min(tiny)
+
+
+def root_mean_square(prediction: Tensor, truth: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Return the root of the mean squared error of each sample, (batch,)."""
+    squared = _masked(prediction - truth, mask).square()
+    if mask is None:
+        return squared.flatten(1).mean(dim=1).sqrt()
+    count = mask.sum(dim=1) * truth.shape[-1]
+    return (squared.flatten(1).sum(dim=1) / count).sqrt()
+
+
+def largest_error(prediction: Tensor, truth: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Return the largest absolute error of each sample, (batch,)."""
+    return _masked(prediction - truth, mask).abs().flatten(1).amax(dim=1)
+
+
+def _masked(values: Tensor, mask: Tensor | None) -> Tensor:
+    return values if mask is None else values * mask.unsqueeze(-1)

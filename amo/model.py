@@ -1,0 +1,282 @@
+"""The Adaptive Mamba Neural Operator: G = Q ∘ S^N ∘ L^N ∘ … ∘ S^1 ∘ L^1 ∘ R ∘ P.
+
+Symbols of the paper and names here: P lifting, R rkhs_map, L^i = TM layer and mixer of block i,
+S^i aggregation, Q projection; M n_tokens, D width, N n_blocks, a_k poles, B_k bases.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor, nn
+
+from amo import takenaka_malmquist as tm
+from amo.layers.aggregation import CoefficientSource, aggregate
+from amo.layers.feedforward import anchor_spacing
+from amo.layers.lifting import Lifting
+from amo.layers.places import Places
+from amo.layers.projection import OutputProjection
+from amo.layers.rkhs_map import RKHSMap
+from amo.layers.ssm import Mixer, MixerKind, SelectiveSSM
+from amo.layers.tm_layer import BasisKind, PoleKind, Projection, TMLayer
+
+LiftingKind = Literal["anchored", "position"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AMOConfig:
+    """Sizes and choices of an AMO; the defaults are the paper's, the choices its ablations.
+
+    Attributes
+    ----------
+    n_features, n_outputs
+        Channels of the input function and of the answer.
+    n_dimensions
+        Coordinates of an input point.
+    n_query_dimensions
+        Coordinates of a query point, if they live in another space than the input points.
+    width, n_tokens, n_poles, n_blocks, n_heads
+        D, M, K in all blocks together, N, and the heads of both attentions.
+    state_size, conv_width, expansion
+        Of the state-space mixers.
+    lifting
+        ``anchored`` cross-attention, or scores by ``position`` shared by encoder and decoder.
+    poles
+        Predicted from each input, learned once, or random and fixed.
+    basis
+        Takenaka–Malmquist functions, or the kernels of the same poles without orthogonality.
+    mixer
+        Scan directions.
+    coefficients
+        What the next block decomposes: see ``amo.layers.aggregation``.
+    """
+
+    n_features: int
+    n_dimensions: int
+    n_outputs: int = 1
+    n_query_dimensions: int | None = None
+    width: int = 128
+    n_tokens: int = 64
+    n_poles: int = 32
+    n_blocks: int = 4
+    n_heads: int = 8
+    state_size: int = 16
+    conv_width: int = 4
+    expansion: int = 2
+    lifting: LiftingKind = "anchored"
+    poles: PoleKind = "adaptive"
+    basis: BasisKind = "orthogonal"
+    mixer: MixerKind = "bi"
+    coefficients: CoefficientSource = "residual"
+
+    def __post_init__(self) -> None:
+        choices = {
+            "lifting": LiftingKind,
+            "poles": PoleKind,
+            "basis": BasisKind,
+            "mixer": MixerKind,
+            "coefficients": CoefficientSource,
+        }
+        for name, kind in choices.items():
+            value = getattr(self, name)
+            if value not in get_args(kind):
+                raise ValueError(f"{name} must be one of {get_args(kind)}, got {value!r}")
+        if not 1 <= self.n_blocks <= self.n_poles:
+            raise ValueError(
+                f"n_blocks must be at least 1, and each needs a pole: got {self.n_blocks} blocks, "
+                f"{self.n_poles} poles"
+            )
+        if self.width % self.n_heads:
+            raise ValueError(f"width {self.width} is no multiple of {self.n_heads} heads")
+
+    @property
+    def poles_per_block(self) -> list[int]:
+        """New poles of each block, as equal as they can be."""
+        whole, rest = divmod(self.n_poles, self.n_blocks)
+        return [whole + (block < rest) for block in range(self.n_blocks)]
+
+
+class BlockDiagnostics(NamedTuple):
+    """What one block did to each sample.
+
+    ``gram_error`` is that of all real functions so far, the constant included; ``captured_energy``
+    the share of the energy of the block's tokens in their projection, above one only where that
+    error is not small.
+    """
+
+    poles: Tensor
+    coefficients: tm.Complex
+    captured_energy: Tensor
+    gram_error: Tensor
+
+
+class Block(nn.Module):
+    """L^i: mix the tokens, then project them on this block's functions."""
+
+    def __init__(self, config: AMOConfig, first_pole: int, n_poles: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.width)
+        self.mixer: nn.Module | None = None
+        if config.mixer != "none":
+            self.mixer = Mixer(
+                config.mixer,
+                config.n_tokens,
+                config.width,
+                state_size=config.state_size,
+                conv_width=config.conv_width,
+                expansion=config.expansion,
+            )
+        self.tm_layer = TMLayer(
+            config.width,
+            config.n_tokens,
+            n_poles,
+            first_pole=first_pole,
+            poles=config.poles,
+            basis=config.basis,
+        )
+
+    def forward(self, tokens: Tensor, carry: Tensor | None) -> tuple[Tensor, Projection, Tensor]:
+        """Return the mixed tokens, their projection, and the carry."""
+        mixed = tokens if self.mixer is None else tokens + self.mixer(self.norm(tokens))
+        return mixed, *self.tm_layer(mixed, carry)
+
+
+class AMO(nn.Module):
+    """The operator: a function given at points, to its image at query points.
+
+    All coordinates are scaled to about [-1, 1] and all channels to about unit size by the caller
+    (``amo.operator.Operator`` does both).
+    """
+
+    def __init__(self, config: AMOConfig) -> None:
+        super().__init__()
+        self.config = config
+        if config.n_poles > config.n_tokens // 2:
+            warnings.warn(
+                f"{config.n_poles} poles on {config.n_tokens} tokens lose orthonormality for "
+                "almost every layout: take at most half as many poles as tokens",
+                stacklevel=2,
+            )
+        width, is_anchored = config.width, config.lifting == "anchored"
+
+        def places(n_dimensions: int) -> Places:
+            return Places(n_dimensions, width, config.n_tokens, has_scores=not is_anchored)
+
+        self.point_places = places(config.n_dimensions)
+        own = config.n_query_dimensions
+        self.own_query_places = None if own is None else places(own)
+        self.lifting = Lifting(
+            config.n_features,
+            width,
+            config.n_heads,
+            anchor_spacing(config.n_tokens, config.n_dimensions),
+            is_anchored=is_anchored,
+        )
+        self.projection = OutputProjection(
+            width,
+            config.n_heads,
+            config.n_outputs,
+            anchor_spacing(config.n_tokens, own or config.n_dimensions),
+            is_anchored=is_anchored,
+        )
+        self.rkhs_map = RKHSMap(width)
+        counts = config.poles_per_block
+        self.blocks = nn.ModuleList(
+            Block(config, first_pole=sum(counts[:i]), n_poles=count)
+            for i, count in enumerate(counts)
+        )
+
+    def forward(
+        self,
+        points: Tensor,
+        features: Tensor,
+        queries: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """Return the image (batch, n_queries, n_outputs).
+
+        Parameters
+        ----------
+        points, features
+            (batch, n_points, n_dimensions) and (batch, n_points, n_features).
+        queries
+            (batch, n_queries, n_query_dimensions); by default the input points.
+        mask
+            (batch, n_points), false where a point is padding.
+        """
+        latent = self.encode(points, features, mask)
+        return self.decode(latent, points if queries is None else queries)
+
+    def encode(
+        self,
+        points: Tensor,
+        features: Tensor,
+        mask: Tensor | None = None,
+        chunk: int | None = None,
+    ) -> Tensor:
+        """Return the latent partial sum S_{N+1}, (batch, n_tokens, width).
+
+        With ``chunk``, points are taken in at most so many at a time.
+        """
+        *_, (_, _, accumulated) = self._decompose(self._lift(points, features, mask, chunk))
+        return accumulated
+
+    def decode(self, latent: Tensor, queries: Tensor, chunk: int | None = None) -> Tensor:
+        """Return the values at query points, at most ``chunk`` of them at a time."""
+        if chunk is not None and queries.shape[1] > chunk:
+            parts = queries.split(chunk, dim=1)
+            return torch.cat([self.decode(latent, part) for part in parts], dim=1)
+        places = self.own_query_places or self.point_places
+        return self.projection(places(queries), latent)
+
+    def diagnostics(
+        self, points: Tensor, features: Tensor, mask: Tensor | None = None
+    ) -> list[BlockDiagnostics]:
+        """Return poles, coefficients, captured energy and Gram error of every block."""
+        rows = []
+        bases: list[tm.Complex] = []
+        for mixed, share, _ in self._decompose(self._lift(points, features, mask)):
+            bases.append(share.bases)
+            so_far = (torch.cat([b[0] for b in bases], 1), torch.cat([b[1] for b in bases], 1))
+            energy = share.captured.square().sum((1, 2)) / mixed.square().sum((1, 2))
+            error = tm.real_gram_error(so_far)
+            rows.append(BlockDiagnostics(share.poles, share.coefficients, energy, error))
+        return rows
+
+    def use_reference_scan(self, *, enabled: bool = True) -> None:
+        """Switch the mixers to the plain loop, for second derivatives through the encoder."""
+        for module in self.modules():
+            if isinstance(module, SelectiveSSM):
+                module.uses_reference_scan = enabled
+
+    def _lift(
+        self, points: Tensor, features: Tensor, mask: Tensor | None, chunk: int | None = None
+    ) -> Tensor:
+        """Return R(P(input)), (batch, n_tokens, width)."""
+        n = points.shape[1]
+        if chunk is None or n <= chunk:
+            tokens = self.lifting(features, self.point_places(points), mask)
+        else:
+            parts = [slice(start, start + chunk) for start in range(0, n, chunk)]
+            tokens = self.lifting.in_pieces(
+                (
+                    features[:, part],
+                    self.point_places(points[:, part]),
+                    None if mask is None else mask[:, part],
+                )
+                for part in parts
+            )
+        return self.rkhs_map(tokens)
+
+    def _decompose(self, tokens: Tensor) -> Iterator[tuple[Tensor, Projection, Tensor]]:
+        """Yield each block's mixed tokens, its projection and the partial sum after it."""
+        carry: Tensor | None = None
+        accumulated: Tensor | None = None
+        for block in self.blocks:
+            mixed, share, carry = block(tokens, carry)
+            tokens, accumulated = aggregate(
+                self.config.coefficients, mixed, share.captured, accumulated
+            )
+            yield mixed, share, accumulated

@@ -1,0 +1,93 @@
+"""Models and data of a size for tests."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from amo import checkpoint
+from amo.batch import Batch
+from amo.checkpoint import Recipe
+from amo.data import ArrayDataset
+from amo.model import AMOConfig
+from amo.operator import Operator
+
+TINY = AMOConfig(
+    n_features=2, n_dimensions=2, width=16, n_tokens=16, n_poles=4, n_blocks=2, n_heads=2,
+    state_size=4,
+)  # fmt: skip
+OPERATORS = {
+    "amo": Recipe(kind="amo", config=TINY),
+    "amo-position": Recipe(kind="amo", config=replace(TINY, lifting="position")),
+    "amo-multi": Recipe(kind="amo", config=replace(TINY, mixer="multi", poles="learned-static")),
+    "amo-kernel": Recipe(
+        kind="amo", config=replace(TINY, mixer="none", basis="kernel", coefficients="input")
+    ),
+}
+
+
+@pytest.fixture
+def tiny() -> AMOConfig:
+    return TINY
+
+
+@pytest.fixture(params=OPERATORS)
+def recipe(request: pytest.FixtureRequest) -> Recipe:
+    """Every model that the contract holds for."""
+    return OPERATORS[request.param]
+
+
+@pytest.fixture
+def build() -> Callable[..., Operator]:
+    def make(recipe: Recipe, seed: int = 0) -> Operator:
+        torch.manual_seed(seed)
+        operator = checkpoint.build(recipe)
+        operator.fit_normalisers(lambda: [sample(3, 30)])
+        return operator.eval()
+
+    return make
+
+
+def sample(n: int, n_points: int, seed: int = 0) -> Batch:
+    """Random functions at random points; the answer is a smooth functional of them."""
+    generator = torch.Generator().manual_seed(seed)
+    points = torch.rand(n, n_points, 2, generator=generator)
+    size = torch.rand(n, 1, 1, generator=generator) + 0.5
+    features = torch.cat([size * points[..., :1], points.square().sum(-1, keepdim=True)], -1)
+    values = size * torch.sin(points.sum(-1, keepdim=True)) + size
+    return Batch(points=points, features=features, values=values)
+
+
+@pytest.fixture
+def samples() -> Callable[..., Batch]:
+    return sample
+
+
+@pytest.fixture
+def dataset() -> Callable[..., ArrayDataset]:
+    def make(n: int, seed: int = 0) -> ArrayDataset:
+        batch = sample(n, 20, seed)
+
+        def array(tensor: Tensor) -> np.ndarray:
+            return tensor.numpy()
+
+        return ArrayDataset(
+            {name: array(getattr(batch, name)) for name in ("points", "features", "values")}
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def diffusion(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The training set of variable-coefficient diffusion."""
+    from data_gen.builder import build as make
+    from data_gen.toys import DiffusionSet
+
+    folder = tmp_path_factory.mktemp("sets") / "diffusion"
+    make(DiffusionSet(), "diffusion", folder)
+    return folder

@@ -1,0 +1,172 @@
+"""The operator's parts, each against what defines it."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+from amo import takenaka_malmquist as tm
+from amo.layers.attention import CrossAttention, StreamingSoftmax
+from amo.layers.feedforward import PositionEncoding, anchor_spacing, anchors
+from amo.layers.scan import selective_scan, selective_scan_reference
+from amo.layers.ssm import Mixer, SelectiveSSM, scan_orders
+from amo.layers.tm_layer import TMLayer
+
+DOUBLE = torch.float64
+
+
+def scan_inputs(batch: int = 2, length: int = 5, channels: int = 3, state: int = 4) -> list[Tensor]:
+    torch.manual_seed(0)
+    shapes = [(batch, length, channels)] * 2 + [(state, channels)] + [(batch, length, state)] * 2
+    step, signal, decay, into, out = (torch.randn(s, dtype=DOUBLE) for s in shapes)
+    made = [step.exp() * 0.3, signal, -decay.exp(), into, out]
+    return [tensor.requires_grad_() for tensor in made]
+
+
+def test_scan_equals_the_plain_loop_and_its_gradients_are_right() -> None:
+    inputs = scan_inputs()
+    assert torch.allclose(selective_scan(*inputs), selective_scan_reference(*inputs), atol=1e-14)
+    assert gradcheck(selective_scan, inputs)
+
+
+def test_scan_by_tensor_operations_equals_the_compiled_loops() -> None:
+    inputs = [tensor.detach() for tensor in scan_inputs()]
+    step, signal, decay, into, out = inputs
+    given = (step, step * signal, decay, into, out)
+    y, states, factors = torch.ops.amo.selective_scan(*given)
+    gradient = torch.randn_like(y)
+    expected = torch.ops.amo.selective_scan_adjoint(gradient, *given, states, factors)
+
+    class Elsewhere(torch.Tensor):
+        """A tensor that says it lives on another device, so the CPU's kernels are not taken."""
+
+        @property
+        def device(self) -> torch.device:
+            return torch.device("meta")
+
+    from amo.layers import scan as module
+
+    step_elsewhere = step.as_subclass(Elsewhere)
+    again = module._scan._init_fn(step_elsewhere, *given[1:])
+    for ours, theirs in zip(again, (y, states, factors), strict=True):
+        assert torch.allclose(ours.as_subclass(Tensor), theirs, atol=1e-14)
+    back = module._adjoint._init_fn(gradient, step_elsewhere, *given[1:], states, factors)
+    for ours, theirs in zip(back, expected, strict=True):
+        assert torch.allclose(ours.as_subclass(Tensor), theirs, atol=1e-13)
+
+
+def test_reference_scan_differentiates_twice_and_forwards() -> None:
+    inputs = scan_inputs(batch=1, length=3, channels=2, state=2)
+    assert gradgradcheck(selective_scan_reference, inputs)
+    plain = tuple(tensor.detach() for tensor in inputs)
+    tangents = tuple(torch.ones_like(tensor) for tensor in plain)
+    _, forward = torch.func.jvp(selective_scan_reference, plain, tangents)
+    y = selective_scan(*inputs)
+    backward = torch.autograd.grad(y.sum(), inputs)
+    assert torch.allclose(forward.sum(), sum((g.sum() for g in backward), torch.tensor(0.0)))
+
+
+def test_scan_passes_torchs_own_checks_of_an_operator() -> None:
+    inputs = [t.detach().requires_grad_() for t in scan_inputs()]
+    torch.library.opcheck(torch.ops.amo.selective_scan.default, tuple(inputs))
+
+
+def test_scan_without_decay_is_a_running_sum() -> None:
+    ones = torch.ones(1, 6, 1, dtype=DOUBLE)
+    signal = torch.arange(6.0, dtype=DOUBLE).view(1, 6, 1)
+    y = selective_scan(ones, signal, torch.zeros(1, 1, dtype=DOUBLE), ones, ones)
+    assert torch.equal(y, signal.cumsum(1))
+
+
+def test_mixer_is_causal_forwards_and_anticausal_backwards() -> None:
+    torch.manual_seed(0)
+    ssm = SelectiveSSM(8, state_size=4, conv_width=4, expansion=2)
+    tokens = torch.randn(1, 10, 8)
+    changed = tokens.clone()
+    changed[:, 6] += 1.0
+    moved = (ssm(tokens) - ssm(changed)).abs().amax(-1)[0]
+    assert (moved[:6] == 0.0).all()
+    assert moved[6] > 0.0
+    backward = Mixer("bi", 10, 8, state_size=4, conv_width=4, expansion=2)
+    moved = (backward(tokens) - backward(changed)).abs().amax(-1)[0]
+    assert (moved > 0.0).all()
+
+
+def test_scan_orders_are_permutations_and_multi_needs_a_square() -> None:
+    for kind, count in (("uni", 1), ("bi", 2), ("multi", 4)):
+        orders = scan_orders(kind, 16)
+        assert len(orders) == count
+        assert all(torch.equal(order.sort()[0], torch.arange(16)) for order in orders)
+    assert scan_orders("multi", 4)[2].tolist() == [0, 2, 1, 3]
+    with pytest.raises(ValueError, match="square"):
+        scan_orders("multi", 12)
+
+
+def test_attention_holds_the_gaussian_of_distances() -> None:
+    torch.manual_seed(0)
+    attention = CrossAttention(8, 2, spacing=0.5).double()
+    q, k = torch.randn(2, 5, 8, dtype=DOUBLE), torch.randn(2, 7, 8, dtype=DOUBLE)
+    x, a = torch.randn(2, 5, 3, dtype=DOUBLE), torch.randn(2, 7, 3, dtype=DOUBLE)
+    plain = attention.scores(q, k, torch.zeros_like(x), torch.zeros_like(a))
+    distance = torch.cdist(x, a)[:, None] ** 2
+    lengths = torch.exp(attention.log_length)[:, None, None]
+    expected = plain - distance / (2.0 * lengths**2)
+    assert torch.allclose(attention.scores(q, k, x, a), expected, atol=1e-10)
+    weights = torch.softmax(expected, dim=-1)
+    assert torch.allclose(
+        attention(q, k, k, x, a), attention.merge(weights @ attention.split(k)), atol=1e-10
+    )
+
+
+def test_streaming_softmax_equals_the_whole() -> None:
+    torch.manual_seed(0)
+    scores, values = torch.randn(2, 3, 20, dtype=DOUBLE) * 30, torch.randn(2, 20, 4, dtype=DOUBLE)
+    scores[:, :, 5:10] = float("-inf")  # one whole piece is padding
+    mean = StreamingSoftmax()
+    for start in range(0, 20, 5):
+        mean.add(scores[..., start : start + 5], values[:, start : start + 5])
+    assert torch.allclose(mean.result(), torch.softmax(scores, -1) @ values, atol=1e-12)
+
+
+@pytest.mark.parametrize(("count", "dimensions"), [(16, 1), (64, 2), (64, 3), (30, 2), (7, 4)])
+def test_anchors_fill_the_box_in_an_order_of_neighbours(count: int, dimensions: int) -> None:
+    points = anchors(count, dimensions)
+    assert points.shape == (count, dimensions)
+    assert points.abs().max() < 1.0
+    distances = torch.cdist(points, points) + 9.0 * torch.eye(count)
+    assert distances.min() > 0.2 * anchor_spacing(count, dimensions)
+    if round(count ** (1 / dimensions)) ** dimensions == count:
+        steps = (points[1:] - points[:-1]).norm(dim=-1)
+        assert torch.allclose(steps, torch.full_like(steps, anchor_spacing(count, dimensions)))
+
+
+def test_position_encoding_tells_points_apart() -> None:
+    torch.manual_seed(0)
+    encoding = PositionEncoding(2, 16)
+    points = anchors(64, 2)
+    distances = torch.cdist(encoding(points), encoding(points)) + 9.0 * torch.eye(64)
+    assert distances.min() > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["adaptive", "learned-static", "random-static"])
+def test_poles_stay_inside_their_disc_and_start_apart(kind: str) -> None:
+    torch.manual_seed(0)
+    layer = TMLayer(16, 32, 6, first_pole=0, poles=kind)
+    tokens = 1e3 * torch.randn(4, 32, 16)
+    radius = layer.poles(tokens).norm(dim=-1)
+    assert (radius < tm.largest_radius(32) + 1e-6).all()
+    quiet = layer.poles(torch.zeros(1, 32, 16))[0]
+    assert (torch.cdist(quiet, quiet) + torch.eye(6)).min() > 1e-2
+    assert any(p.requires_grad for p in layer.parameters()) == (kind != "random-static")
+
+
+def test_first_projection_holds_the_mean_and_the_sum_of_blocks_is_orthogonal() -> None:
+    torch.manual_seed(0)
+    first = TMLayer(4, 64, 3, first_pole=0).double()
+    second = TMLayer(4, 64, 3, first_pole=3).double()
+    tokens = torch.randn(2, 64, 4, dtype=DOUBLE)
+    one, carry = first(tokens, None)
+    two, _ = second(tokens, carry)
+    assert torch.allclose(one.captured.mean(1), tokens.mean(1), atol=1e-4)
+    overlap = (one.captured * two.captured).mean()
+    assert abs(overlap) < 1e-4 * (tokens**2).mean()

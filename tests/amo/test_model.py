@@ -1,0 +1,187 @@
+"""The operator as a whole: its decomposition, its size, its devices and precisions."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from amo import takenaka_malmquist as tm
+from amo.batch import Batch
+from amo.layers.aggregation import aggregate
+from amo.model import AMO, AMOConfig
+
+
+def real_span(diagnostics: list[tm.Complex], n_tokens: int) -> Tensor:
+    """The real orthonormal functions {1, √2 Re B, √2 Im B}, one a row."""
+    rows = [torch.ones(1, n_tokens, dtype=torch.float64)]
+    for real, imaginary in diagnostics:
+        rows += [2**0.5 * real[0], 2**0.5 * imaginary[0]]
+    return torch.cat(rows)
+
+
+def test_default_model_has_the_papers_size() -> None:
+    model = AMO(AMOConfig(n_features=1, n_dimensions=2))
+    n = sum(p.numel() for p in model.parameters())
+    assert 1.10e6 <= n <= 1.30e6
+
+
+def linear_blocks(coefficients: str, n_blocks: int = 3) -> tuple[AMO, Tensor]:
+    """A model whose blocks do nothing but project, and tokens for it."""
+    torch.manual_seed(0)
+    config = AMOConfig(
+        n_features=1, n_dimensions=1, width=8, n_tokens=64, n_poles=6, n_blocks=n_blocks,
+        n_heads=2, mixer="none", poles="learned-static", coefficients=coefficients,
+    )  # fmt: skip
+    return AMO(config).double(), torch.randn(1, 64, 8, dtype=torch.float64)
+
+
+def test_identity_07_partial_sum_is_the_projection_on_all_functions() -> None:
+    model, tokens = linear_blocks("residual")
+    shares = list(model._decompose(tokens))
+    last = shares[-1][2]
+    rows = real_span([share.bases for _, share, _ in shares], 64)
+    expected = rows.T @ (rows @ tokens[0]) / 64
+    assert torch.allclose(last[0], expected, atol=1e-10)
+    for _, share, _ in shares:  # coefficients of the first tokens, not of the remainder
+        ours = torch.complex(*share.coefficients)
+        whole = torch.complex(*tm.inner_product(tokens, share.bases))
+        assert torch.allclose(ours, whole, atol=1e-10)
+
+
+def test_identity_07_literal_recursion_stalls() -> None:
+    """The paper to the letter: z_2 lies in the span of B_1, so <z_2, B_2> vanishes, and so on."""
+    model, tokens = linear_blocks("accumulated")
+    shares = [share for _, share, _ in model._decompose(tokens)]
+    sizes = [torch.complex(*share.coefficients).abs().max() for share in shares]
+    assert sizes[0] > 0.1
+    assert all(size < 1e-10 for size in sizes[1:])
+
+
+def test_identity_15_energy_of_tokens_is_that_of_blocks_and_remainder() -> None:
+    model, tokens = linear_blocks("residual")
+    energy, rest = 0.0, tokens
+    for _, share, _ in model._decompose(tokens):
+        energy += (share.captured**2).sum().item()
+        rest = rest - share.captured
+    assert energy + (rest**2).sum().item() == pytest.approx((tokens**2).sum().item(), rel=1e-8)
+
+
+def test_aggregation_adds_up_and_passes_on_what_it_says() -> None:
+    mixed, captured, before = (torch.full((1, 2, 1), x) for x in (5.0, 2.0, 10.0))
+    for source, expected in (("residual", 3.0), ("input", 5.0), ("accumulated", 12.0)):
+        tokens, total = aggregate(source, mixed, captured, before)
+        assert tokens[0, 0, 0] == expected
+        assert total[0, 0, 0] == 12.0
+
+
+def test_diagnostics_say_what_each_block_did(
+    tiny: AMOConfig, samples: Callable[..., Batch]
+) -> None:
+    torch.manual_seed(0)
+    model, batch = AMO(tiny).eval(), samples(3, 20)
+    rows = model.diagnostics(batch.points, batch.features)
+    assert [row.poles.shape for row in rows] == [(3, 2, 2), (3, 2, 2)]
+    assert all(row.coefficients[0].shape == (3, 2, 16) for row in rows)
+    assert all(((row.captured_energy > 0) & (row.captured_energy < 1.01)).all() for row in rows)
+    assert rows[0].gram_error.max() <= rows[1].gram_error.max() < 0.1
+
+
+@pytest.mark.parametrize("lifting", ["anchored", "position"])
+def test_forward_and_backward_run_on_the_meta_device(tiny: AMOConfig, lifting: str) -> None:
+    config = replace(tiny, lifting=lifting)
+    with torch.device("meta"):
+        model = AMO(config)
+        points, features = torch.rand(2, 12, 2), torch.rand(2, 12, 2)
+        queries, mask = torch.rand(2, 5, 2), torch.ones(2, 12, dtype=torch.bool)
+    out = model(points, features, queries, mask)
+    assert out.device.type == "meta"
+    assert out.shape == (2, 5, 1)
+    out.sum().backward()
+    assert all(p.grad is not None and p.grad.device.type == "meta" for p in model.parameters())
+
+
+def test_bfloat16_autocast_stays_close_and_keeps_the_spectral_part_in_float32(
+    tiny: AMOConfig, samples: Callable[..., Batch]
+) -> None:
+    torch.manual_seed(0)
+    model, batch = AMO(tiny), samples(2, 20)
+    plain = model(batch.points, batch.features)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = model(batch.points, batch.features)
+        rows = model.diagnostics(batch.points, batch.features)
+    assert rows[0].poles.dtype == rows[0].coefficients[0].dtype == torch.float32
+    assert (out.float() - plain).abs().max() < 0.1 * plain.abs().max()
+    out.float().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_gradients_of_a_tiny_model_are_right(tiny: AMOConfig) -> None:
+    torch.manual_seed(0)
+    model = AMO(replace(tiny, width=4, n_tokens=4, n_poles=2, n_heads=2, state_size=2)).double()
+    points = torch.rand(1, 5, 2, dtype=torch.float64, requires_grad=True)
+    features = torch.rand(1, 5, 2, dtype=torch.float64, requires_grad=True)
+    queries = torch.rand(1, 3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(model, (points, features, queries))
+    names = dict(model.named_parameters())
+
+    def with_parameters(*values: Tensor) -> Tensor:
+        parameters = dict(zip(names, values, strict=True))
+        out: Tensor = torch.func.functional_call(model, parameters, (points, features, queries))
+        return out
+
+    leaves = tuple(p.detach().requires_grad_() for p in names.values())
+    assert torch.autograd.gradcheck(with_parameters, leaves, fast_mode=True)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_model_gives_the_same_numbers(
+    tiny: AMOConfig, samples: Callable[..., Batch], backend: str
+) -> None:
+    torch.manual_seed(0)
+    model, batch = AMO(tiny), samples(2, 20)
+    compiled = torch.compile(model, backend=backend)
+    plain, fast = (f(batch.points, batch.features) for f in (model, compiled))
+    assert torch.allclose(plain, fast, atol=1e-5)
+    parameters = list(model.parameters())
+    ours = torch.autograd.grad(fast.square().sum(), parameters)
+    for a, b in zip(ours, torch.autograd.grad(plain.square().sum(), parameters), strict=True):
+        assert torch.allclose(a, b, atol=1e-3, rtol=1e-3)
+
+
+def test_second_derivatives_pass_through_encoder_and_decoder(tiny: AMOConfig) -> None:
+    torch.manual_seed(0)
+    model = AMO(replace(tiny, width=4, n_tokens=4, n_poles=2, state_size=2)).double()
+    model.use_reference_scan()
+    inputs = [torch.rand(1, n, 2, dtype=torch.float64, requires_grad=True) for n in (4, 4, 2)]
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        assert torch.autograd.gradgradcheck(model, tuple(inputs), fast_mode=True)
+
+
+def test_query_points_may_live_in_another_space(tiny: AMOConfig) -> None:
+    torch.manual_seed(0)
+    model = AMO(replace(tiny, n_query_dimensions=3, n_outputs=2))
+    out = model(torch.rand(2, 6, 2), torch.rand(2, 6, 2), torch.rand(2, 4, 3))
+    assert out.shape == (2, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"poles": "wild"}, "poles must be one of"),
+        ({"n_poles": 1}, "each needs a pole"),
+        ({"n_heads": 3}, "multiple"),
+    ],
+)
+def test_configuration_refuses_nonsense(
+    tiny: AMOConfig, changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        replace(tiny, **changes)  # type: ignore[arg-type]
+
+
+def test_too_many_poles_are_warned_of(tiny: AMOConfig) -> None:
+    with pytest.warns(UserWarning, match="lose orthonormality"):
+        AMO(replace(tiny, n_poles=9))
+    assert replace(tiny, n_poles=5, n_blocks=3).poles_per_block == [2, 2, 1]
