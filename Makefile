@@ -34,7 +34,9 @@ format: $(STAMP)  ## rewrite the sources in the house style
 bench: $(STAMP)  ## measure the engines and data_gen, rewrite the tables that quote them (15 minutes)
 	$(BIN)/python -m pricing bench --json docs/results/engines.json
 	$(BIN)/python -m data_gen bench --full --json docs/results/data_gen.json
+	$(BIN)/python -m amo bench scaling --json docs/results/scaling.json
 	$(BIN)/python -m pricing report
+	$(BIN)/python -m amo report
 
 data: $(STAMP)  ## the training sets that the shipped models need, under data/
 	$(BIN)/python -m data_gen

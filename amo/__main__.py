@@ -2,12 +2,14 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from amo.data import DataError
+from amo.errors import SettingsError
 from amo.files import FileError, write_text
 
 EXAMPLES = """examples:
@@ -23,14 +25,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 well, 1 refused or failed, 2 bad usage, 130 stopped by a signal."""
     args = _parser().parse_args(arguments)
     from amo.checkpoint import CheckpointError
+    from amo.training import DivergedError
 
     try:
         run: Callable[[argparse.Namespace], int] = args.run
         return run(args)
-    except (CheckpointError, DataError, FileError) as error:
+    except (CheckpointError, DataError, DivergedError, FileError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except ValueError as error:  # nonsense settings, found before any work
+    except SettingsError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
@@ -80,6 +83,14 @@ def _parser() -> argparse.ArgumentParser:
     bases.add_argument("-o", "--output", type=Path, metavar="FILE", help="svg, png or pdf")
     bases.set_defaults(run=_plot_bases)
 
+    record = commands.add_parser("record", help="write what runs reached into a results file")
+    record.add_argument("runs", type=Path, nargs="+")
+    record.add_argument("--json", type=Path, required=True, metavar="FILE")
+    record.set_defaults(run=_record)
+
+    report = commands.add_parser("report", help="write docs/operator.md's tables from the results")
+    report.set_defaults(run=_report)
+
     bench = commands.add_parser("bench", help="measure")
     kinds = bench.add_subparsers(metavar="what", required=True)
     scaling = kinds.add_parser("scaling", help="time and memory against the number of points")
@@ -97,7 +108,7 @@ def _train(args: argparse.Namespace) -> int:
     from amo import runs
 
     if args.preset is None:
-        raise ValueError("say which preset: one of `python -m amo presets`")
+        raise SettingsError("say which preset: one of `python -m amo presets`")
     run = runs.train(
         args.preset,
         data=args.data or Path("data") / args.preset,
@@ -125,7 +136,9 @@ def _presets(_: argparse.Namespace) -> int:
 def _evaluate(args: argparse.Namespace) -> int:
     from amo import runs
 
-    _print(runs.evaluate(args.model, args.data, args.split, args.device))
+    scores = runs.evaluate(args.model, args.data, args.split, args.device)
+    if int(os.environ.get("RANK", "0")) == 0:
+        _print(scores)
     return 0
 
 
@@ -152,6 +165,28 @@ def _plot_bases(args: argparse.Namespace) -> int:
     poles = runs.learned_poles(args.model)
     pictures.draw_bases([block[0] for block in poles], runs.n_tokens(args.model), output)
     print(f"wrote {output}", file=sys.stderr)
+    return 0
+
+
+def _record(args: argparse.Namespace) -> int:
+    from amo import runs
+
+    content = {
+        "command": "python -m amo train PRESET --data DIR --out RUN; python -m amo evaluate RUN "
+        "--data DIR; python -m amo record RUNS --json FILE",
+        "runs": {run.name: runs.summary(run) for run in args.runs},
+    }
+    write_text(json.dumps(content, indent=2) + "\n", args.json)
+    print(f"wrote {args.json}", file=sys.stderr)
+    return 0
+
+
+def _report(_: argparse.Namespace) -> int:
+    from amo import report
+
+    path = report.ROOT / "docs" / "operator.md"
+    report.fill_file(path, report.OPERATOR_TABLES)
+    print(f"wrote {path}", file=sys.stderr)
     return 0
 
 

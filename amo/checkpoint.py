@@ -1,8 +1,8 @@
 """A trained operator as a folder: weights.safetensors, config.json, metrics.json. No pickle.
 
-``config.json`` rebuilds everything and vouches for the weights and for itself by SHA-256, so a
-truncated, mixed-up or edited folder is refused with a reason. ``metrics.json`` says which weights
-its numbers were measured on.
+``config.json`` rebuilds everything and vouches for the weights and for itself by SHA-256, so
+truncated, mixed-up or edited weights and configurations are refused with a reason.
+``metrics.json`` says which weights its numbers were measured on.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from amo.data import sha256_of
-from amo.files import replacing, write_text
+from amo.files import make_folder, replacing, write_text
 from amo.model import AMO, AMOConfig
 from amo.operator import Operator
 
@@ -73,7 +73,7 @@ def build(recipe: Recipe) -> Operator:
 
 def save(operator: Operator, recipe: Recipe, metrics: Mapping[str, Any], folder: Path) -> None:
     """Write the three files, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_tensors(dict(operator.state_dict()), folder / WEIGHTS)
     digest = sha256_of(folder / WEIGHTS)
     content = {

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, distributed
 
+from amo.errors import SettingsError
+
 
 @dataclass(frozen=True)
 class Workers:
@@ -60,10 +62,18 @@ def join(device: str = "auto") -> Workers:
     count = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_RANK", "0"))
     if device == "auto":
-        device = f"cuda:{local}" if torch.cuda.is_available() else "cpu"
-    chosen = torch.device(device)
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError("no CUDA device is there: say --device cpu or auto")
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        chosen = torch.device(device)
+    except RuntimeError:
+        chosen = torch.device("meta")
+    if chosen.type not in ("cpu", "cuda"):
+        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
+    if chosen.type == "cuda":
+        if not torch.cuda.is_available():
+            raise SettingsError("no CUDA device is there: say --device cpu or auto")
+        chosen = torch.device("cuda", local if chosen.index is None else chosen.index)
+        torch.cuda.set_device(chosen)
     if count > 1 and not distributed.is_initialized():
         distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
     return Workers(int(os.environ.get("RANK", "0")), count, chosen)

@@ -15,6 +15,7 @@ from amo.operator import Operator
 
 Loss = Callable[[Operator, Batch], Tensor]
 Read = Callable[[Arrays], Batch]
+_CHUNK = 16384  # points at a time
 
 
 class Dataset(Protocol):
@@ -40,28 +41,37 @@ def evaluate(
     The mean over samples is the paper's figure. The pooled one, ‖errors‖ / ‖truths‖ over the whole
     split, does not mind samples that are nearly zero.
     """
+    was_training = operator.training
     operator.eval()
-    sums = torch.zeros(4, dtype=torch.float64)
-    largest = 0.0
+    sums = torch.zeros(5, dtype=torch.float64)
+    largest = torch.zeros((), dtype=torch.float64)
     for number, arrays in enumerate(dataset.batches(size)):
         if number % workers.count != workers.rank:
             continue
         batch = read(arrays).to(workers.device)
-        prediction = operator.predict(batch)
+        prediction = operator.predict(batch, chunk=_CHUNK)
         pair = (prediction, batch.values, batch.value_mask)
-        relative = metrics.relative_l2(*pair).double()
-        squares = metrics.root_mean_square(*pair).double().square()
-        sizes = metrics.root_mean_square(batch.values, 0.0 * batch.values, batch.value_mask)
-        parts = (relative, squares, sizes.double().square(), torch.ones_like(relative))
-        sums += torch.stack([part.sum() for part in parts]).cpu()
-        largest = max(largest, float(metrics.largest_error(*pair).max()))
-    operator.train()
-    sums = workers.sum(sums.to(workers.device)).cpu()
-    error, square, size, n = sums.tolist()
+        size_of = metrics.root_mean_square(batch.values, 0.0 * batch.values, batch.value_mask)
+        n_values = (
+            torch.full_like(size_of, batch.values[0].numel())
+            if batch.value_mask is None
+            else batch.value_mask.sum(dim=1) * batch.values.shape[-1]
+        )
+        parts = (
+            metrics.relative_l2(*pair),
+            metrics.root_mean_square(*pair).square() * n_values,
+            size_of.square() * n_values,
+            n_values,
+            torch.ones_like(size_of),
+        )
+        sums += torch.stack([part.cpu().double().sum() for part in parts])
+        largest = torch.maximum(largest, metrics.largest_error(*pair).cpu().double().max())
+    operator.train(was_training)
+    error, square, truth, n_values_seen, n = workers.sum(sums.to(workers.device)).tolist()
     return {
         "relative_l2": error / n,
-        "pooled_relative_l2": math.sqrt(square / size) if size > 0.0 else math.nan,
-        "rmse": math.sqrt(square / n),
-        "largest_error": workers.largest(largest),
+        "pooled_relative_l2": math.sqrt(square / truth) if truth > 0.0 else math.nan,
+        "rmse": math.sqrt(square / n_values_seen),
+        "largest_error": workers.largest(float(largest)),
         "samples": n,
     }

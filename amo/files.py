@@ -17,6 +17,14 @@ def write_text(text: str, path: Path) -> None:
         beside.write_text(text, encoding="utf-8")
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder that may be there already."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the folder {path}: {error.strerror}") from error
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a fresh name beside ``path`` and rename it there if the block succeeds."""

@@ -8,7 +8,8 @@ def relative_l2(prediction: Tensor, truth: Tensor, mask: Tensor | None = None) -
     """Return ‖prediction - truth‖₂ / ‖truth‖₂ of each sample, (batch,).
 
     All points, channels and frames of a sample are one vector; the paper's figure is the mean over
-    samples. ``mask`` (batch, n_points) is false where a point is padding.
+    samples. ``mask`` (batch, n_points) is false where a point is padding. A sample whose truth is
+    zero has no relative error; it counts as a very large one.
     """
     error, size = _masked(prediction - truth, mask), _masked(truth, mask)
     tiny = torch.finfo(truth.dtype).tiny
@@ -20,7 +21,7 @@ def root_mean_square(prediction: Tensor, truth: Tensor, mask: Tensor | None = No
     squared = _masked(prediction - truth, mask).square()
     if mask is None:
         return squared.flatten(1).mean(dim=1).sqrt()
-    count = mask.sum(dim=1) * truth.shape[-1]
+    count = (mask.sum(dim=1) * truth.shape[-1]).clamp_min(1)
     return (squared.flatten(1).sum(dim=1) / count).sqrt()
 
 
@@ -30,4 +31,4 @@ def largest_error(prediction: Tensor, truth: Tensor, mask: Tensor | None = None)
 
 
 def _masked(values: Tensor, mask: Tensor | None) -> Tensor:
-    return values if mask is None else values * mask.unsqueeze(-1)
+    return values if mask is None else values.masked_fill(~mask.unsqueeze(-1), 0.0)

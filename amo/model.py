@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from amo import takenaka_malmquist as tm
+from amo.errors import SettingsError
 from amo.layers.aggregation import CoefficientSource, aggregate
 from amo.layers.feedforward import anchor_spacing
 from amo.layers.lifting import Lifting
@@ -82,14 +83,14 @@ class AMOConfig:
         for name, kind in choices.items():
             value = getattr(self, name)
             if value not in get_args(kind):
-                raise ValueError(f"{name} must be one of {get_args(kind)}, got {value!r}")
+                raise SettingsError(f"{name} must be one of {get_args(kind)}, got {value!r}")
         if not 1 <= self.n_blocks <= self.n_poles:
-            raise ValueError(
+            raise SettingsError(
                 f"n_blocks must be at least 1, and each needs a pole: got {self.n_blocks} blocks, "
                 f"{self.n_poles} poles"
             )
         if self.width % self.n_heads:
-            raise ValueError(f"width {self.width} is no multiple of {self.n_heads} heads")
+            raise SettingsError(f"width {self.width} is no multiple of {self.n_heads} heads")
 
     @property
     def poles_per_block(self) -> list[int]:
@@ -117,9 +118,10 @@ class Block(nn.Module):
 
     def __init__(self, config: AMOConfig, first_pole: int, n_poles: int) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.width)
+        self.norm: nn.Module | None = None
         self.mixer: nn.Module | None = None
         if config.mixer != "none":
+            self.norm = nn.LayerNorm(config.width)
             self.mixer = Mixer(
                 config.mixer,
                 config.n_tokens,
@@ -139,7 +141,9 @@ class Block(nn.Module):
 
     def forward(self, tokens: Tensor, carry: Tensor | None) -> tuple[Tensor, Projection, Tensor]:
         """Return the mixed tokens, their projection, and the carry."""
-        mixed = tokens if self.mixer is None else tokens + self.mixer(self.norm(tokens))
+        mixed = tokens
+        if self.mixer is not None and self.norm is not None:
+            mixed = tokens + self.mixer(self.norm(tokens))
         return mixed, *self.tm_layer(mixed, carry)
 
 
@@ -156,17 +160,19 @@ class AMO(nn.Module):
         if config.n_poles > config.n_tokens // 2:
             warnings.warn(
                 f"{config.n_poles} poles on {config.n_tokens} tokens lose orthonormality for "
-                "almost every layout: take at most half as many poles as tokens",
+                "almost every layout: with 0.4 times as many poles as tokens they keep it",
                 stacklevel=2,
             )
         width, is_anchored = config.width, config.lifting == "anchored"
 
-        def places(n_dimensions: int) -> Places:
-            return Places(n_dimensions, width, config.n_tokens, has_scores=not is_anchored)
-
-        self.point_places = places(config.n_dimensions)
+        n_tokens, has_scores = config.n_tokens, not is_anchored
+        self.point_places = Places(config.n_dimensions, width, n_tokens, has_scores=has_scores)
         own = config.n_query_dimensions
-        self.own_query_places = None if own is None else places(own)
+        self.own_query_places = (
+            None
+            if own is None
+            else Places(own, width, n_tokens, has_scores=has_scores, has_labels=is_anchored)
+        )
         self.lifting = Lifting(
             config.n_features,
             width,
@@ -254,8 +260,11 @@ class AMO(nn.Module):
     def _lift(
         self, points: Tensor, features: Tensor, mask: Tensor | None, chunk: int | None = None
     ) -> Tensor:
-        """Return R(P(input)), (batch, n_tokens, width)."""
+        """Return R(P(input)), (batch, n_tokens, width); whatever padding holds is not read."""
         n = points.shape[1]
+        if mask is not None:
+            hidden = ~mask.unsqueeze(-1)
+            points, features = points.masked_fill(hidden, 0.0), features.masked_fill(hidden, 0.0)
         if chunk is None or n <= chunk:
             tokens = self.lifting(features, self.point_places(points), mask)
         else:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from amo import takenaka_malmquist as tm
@@ -40,7 +41,7 @@ def draw_bases(poles: list[list[list[float]]], n_tokens: int, path: Path) -> Non
     ``poles`` are block, pole, (real, imaginary).
     """
     figure = Figure(figsize=(8.0, 2.0 * len(poles)), layout="constrained")
-    fine, coarse = (tm.circle(n, torch.zeros(1, dtype=torch.float64)) for n in (720, n_tokens))
+    fine, coarse = (tm.circle(n, torch.zeros(1, dtype=torch.float64)) for n in (360, n_tokens))
     carries = [fine, coarse]  # the pole at zero comes first
     rows = np.atleast_1d(figure.subplots(len(poles), 1, sharex=True))
     for block, axes in enumerate(rows):
@@ -59,6 +60,7 @@ def _save(figure: Figure, path: Path) -> None:
     form = path.suffix.lower().removeprefix(".")
     if form not in _FORMATS:
         raise FileError(f"cannot draw {path}: name it .{', .'.join(_FORMATS)}")
-    with replacing(path) as beside:
-        stamp = {"Date": None} if form == "svg" else None  # the same picture, the same bytes
+    same_bytes = rc_context({"svg.hashsalt": "amo"})  # every time, with no date in it
+    with replacing(path) as beside, same_bytes:
+        stamp = {"Date": None} if form == "svg" else None
         figure.savefig(beside, format=form, dpi=150, metadata=stamp)

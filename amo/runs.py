@@ -1,6 +1,5 @@
 """One experiment from its preset to a model folder, and what that folder says afterwards."""
 
-import ctypes
 import json
 import os
 import platform
@@ -14,14 +13,19 @@ import torch
 from amo import checkpoint, distributed, training
 from amo.batch import Batch
 from amo.checkpoint import CheckpointError, Recipe
+from amo.data import DataError
+from amo.errors import SettingsError
 from amo.evaluation import Dataset
 from amo.evaluation import evaluate as evaluate_split
 from amo.experiments import PRESETS, Preset
+from amo.files import make_folder
+from amo.memory import keep_freed_memory
 from amo.model import AMO
 from amo.operator import Operator
 from amo.training_state import LOG, STATE
 
 _EXIT_CODES = {"signal": 130}
+_FACTS = {"steps": "steps", "minutes": "minutes", "hardware": ""}
 Poles = list[list[list[list[float]]]]  # block, sample, pole, (real, imaginary)
 
 
@@ -49,60 +53,107 @@ def train(
     preset = _preset(name)
     config = replace(preset.training, seed=seed, compile=compiled)
     config = config if steps is None else replace(config, steps=steps)
-    recipe = Recipe(kind=preset.kind, config=preset.model, preset=name)
-    if fresh:
-        for file in (STATE, LOG, checkpoint.WEIGHTS, checkpoint.CONFIG, checkpoint.METRICS):
-            (out / file).unlink(missing_ok=True)
-    train_set, validation = preset.open(data, "train"), preset.open(data, "validation")
-    if (out / checkpoint.CONFIG).exists() and not (out / STATE).exists():
-        return Run(f"{out} is finished already: --fresh trains it anew", 0)
-    _keep_freed_memory()
+    splits = preset.open(data, "train"), preset.open(data, "validation")
+    identity = {
+        "preset": name,
+        "model": asdict(preset.model),
+        "data": _fingerprint(splits[0]),
+        "training": asdict(config),
+    }
+    make_folder(out)
+    keep_freed_memory()
     workers = distributed.join(device)
     try:
-        torch.manual_seed(seed)
-        operator = checkpoint.build(recipe)
-        operator.fit_normalisers(lambda: map(preset.read, train_set.batches(config.batch_size)))
-        identity = {"preset": name, "model": asdict(preset.model), "data": _fingerprint(train_set)}
-        result = training.fit(
-            operator,
-            train_set,
-            validation,
-            config,
-            out=out,
-            read=preset.read,
-            workers=workers,
-            loss=preset.loss,
-            max_minutes=max_minutes,
-            identity=identity,
-        )
-        scores = evaluate_split(operator, validation, preset.read, workers, config.batch_size)
-        if workers.is_first:
-            notes = {
-                **identity,
-                "training": asdict(config),
-                "steps": result.steps,
-                "minutes": round(result.minutes, 2),
-                "hardware": _hardware(workers),
-                "versions": {k: version(k) for k in ("amo-pricing", "torch", "numpy")},
-            }
-            metrics = {"validation": scores, **_diagnose(operator, validation, preset, workers)}
-            checkpoint.save(operator, replace(recipe, notes=notes), metrics, out)
-            if result.reason in ("finished", "early stop"):
-                (out / STATE).unlink()
+        if fresh and workers.is_first:
+            for file in (STATE, LOG, checkpoint.WEIGHTS, checkpoint.CONFIG, checkpoint.METRICS):
+                (out / file).unlink(missing_ok=True)
+        workers.any(flag=False)  # nobody looks before the first has tidied up
+        if (out / checkpoint.CONFIG).exists() and not (out / STATE).exists():
+            return _finished_already(out, identity)
+        return _train(preset, config, splits, identity, out, workers, max_minutes)
     finally:
         distributed.leave()
-    message = _message(result, scores["relative_l2"], out) if workers.is_first else ""
-    return Run(message, _EXIT_CODES.get(result.reason, 0))
+
+
+def _train(
+    preset: Preset,
+    config: training.TrainingConfig,
+    splits: tuple[Dataset, Dataset],
+    identity: dict[str, Any],
+    out: Path,
+    workers: distributed.Workers,
+    max_minutes: float | None,
+) -> Run:
+    train_set, validation = splits
+    recipe = Recipe(kind=preset.kind, config=preset.model, preset=identity["preset"])
+    torch.manual_seed(config.seed)
+    operator = checkpoint.build(recipe)
+    operator.fit_normalisers(lambda: map(preset.read, train_set.batches(config.batch_size)))
+    result = training.fit(
+        operator,
+        train_set,
+        validation,
+        config,
+        out=out,
+        read=preset.read,
+        workers=workers,
+        loss=preset.loss,
+        max_minutes=max_minutes,
+        identity=identity,
+    )
+    scores = evaluate_split(operator, validation, preset.read, workers, config.batch_size)
+    if not workers.is_first:
+        return Run("", _EXIT_CODES.get(result.reason, 0))
+    notes = {
+        **identity,
+        "steps": result.steps,
+        "minutes": round(result.minutes, 2),
+        "hardware": _hardware(workers),
+        "versions": {k: version(k) for k in ("amo-pricing", "torch", "numpy")},
+    }
+    metrics = {"validation": scores, **_diagnose(operator, validation, preset, workers)}
+    checkpoint.save(operator, replace(recipe, notes=notes), metrics, out)
+    if result.reason in ("finished", "early stop"):
+        (out / STATE).unlink()
+    return Run(_message(result, scores["relative_l2"], out), _EXIT_CODES.get(result.reason, 0))
+
+
+def _finished_already(out: Path, identity: dict[str, Any]) -> Run:
+    _, recipe = checkpoint.load(out)
+    wanted = json.loads(json.dumps(identity))
+    other = [key for key, value in wanted.items() if recipe.notes.get(key) != value]
+    if other:
+        raise CheckpointError(
+            f"{out} holds a finished run with another {', '.join(other)}: choose another --out, "
+            "or --fresh to train anew"
+        )
+    return Run(f"{out} is finished already: --fresh trains it anew", 0)
 
 
 def evaluate(model: Path, data: Path, split: str, device: str = "auto") -> dict[str, float]:
     """Score a model on a split and write the scores into its metrics.json."""
     workers = distributed.join(device)
-    operator, recipe = checkpoint.load(model, workers.device)
-    preset = _preset(recipe.preset)
-    scores = evaluate_split(operator, preset.open(data, split), preset.read, workers)
-    checkpoint.write_metrics({**checkpoint.read_metrics(model), split: scores}, model)
+    try:
+        operator, recipe = checkpoint.load(model, workers.device)
+        preset = _preset(recipe.preset)
+        dataset = preset.open(data, split)
+        there, known = _fingerprint(dataset).get("set"), recipe.notes.get("data", {}).get("set")
+        if there != known:
+            raise DataError(f"{data} holds the set {there!r}; the model was trained on {known!r}")
+        scores = evaluate_split(operator, dataset, preset.read, workers)
+        if workers.is_first:
+            checkpoint.write_metrics({**_known_metrics(model), split: scores}, model)
+    finally:
+        distributed.leave()
     return scores
+
+
+def _known_metrics(model: Path) -> dict[str, Any]:
+    """Return the metrics of these weights, none where they are missing or of others."""
+    try:
+        return checkpoint.read_metrics(model)
+    except CheckpointError:
+        return {}
 
 
 def describe(model: Path) -> str:
@@ -115,13 +166,13 @@ def describe(model: Path) -> str:
         f"{recipe.kind}, preset {recipe.preset or 'none'}: {n_parameters:,} parameters",
         "configuration: " + ", ".join(f"{name} {value}" for name, value in config.items()),
         "domain: " + (json.dumps(dict(recipe.domain)) if recipe.domain else "as the training data"),
-        "trained: {steps} steps, {minutes} minutes, {hardware}".format(**recipe.notes),
+        "trained: "
+        + ", ".join(f"{recipe.notes.get(k, '?')} {unit}".strip() for k, unit in _FACTS.items()),
     ]
     lines += [
         f"{split}: relative L2 {scores['relative_l2']:.2e}, RMSE {scores['rmse']:.2e}, largest "
         f"error {scores['largest_error']:.2e} on {scores['samples']:.0f} samples"
-        for split, scores in metrics.items()
-        if isinstance(scores, dict) and "relative_l2" in scores
+        for split, scores in _scores(metrics).items()
     ]
     for block, poles in enumerate(metrics.get("poles", []), start=1):
         radii = torch.tensor(poles).norm(dim=-1)
@@ -133,6 +184,18 @@ def describe(model: Path) -> str:
     return "\n".join(lines)
 
 
+def summary(model: Path) -> dict[str, Any]:
+    """Return what a run reached and what it took, for a results file."""
+    operator, recipe = checkpoint.load(model)
+    return {
+        "preset": recipe.preset,
+        "parameters": sum(parameter.numel() for parameter in operator.parameters()),
+        "seed": recipe.notes["training"]["seed"],
+        **{name: recipe.notes[name] for name in ("steps", "minutes", "hardware", "versions")},
+        "scores": _scores(checkpoint.read_metrics(model)),
+    }
+
+
 def learned_poles(model: Path) -> Poles:
     """Return the poles that a model chose for a few validation samples, block by block."""
     poles: Poles | None = checkpoint.read_metrics(model).get("poles")
@@ -142,8 +205,10 @@ def learned_poles(model: Path) -> Poles:
 
 
 def n_tokens(model: Path) -> int:
-    """Return the number of latent tokens of a model."""
+    """Return the number of latent tokens of a model with orthogonal functions."""
     _, recipe = checkpoint.load(model)
+    if recipe.config.basis != "orthogonal":
+        raise CheckpointError(f"{model} has plain kernels, no Takenaka–Malmquist functions")
     return int(recipe.config.n_tokens)
 
 
@@ -165,9 +230,18 @@ def _diagnose(
     }
 
 
+def _scores(metrics: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Return the scores by split among a model's metrics."""
+    return {
+        name: value
+        for name, value in metrics.items()
+        if isinstance(value, dict) and "relative_l2" in value
+    }
+
+
 def _preset(name: str) -> Preset:
     if name not in PRESETS:
-        raise ValueError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
+        raise SettingsError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
@@ -194,11 +268,3 @@ def _hardware(workers: distributed.Workers) -> str:
     if workers.device.type == "cuda":
         name = torch.cuda.get_device_name(workers.device)
     return f"{workers.count} × {name}, {os.cpu_count()} cores"
-
-
-def _keep_freed_memory() -> None:
-    """Ask glibc to keep freed buffers: faulting their pages in again costs as much as the work."""
-    if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        for parameter in (-1, -3):  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
-            libc.mallopt(parameter, 1 << 30)

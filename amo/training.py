@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from amo.batch import Batch
 from amo.distributed import Workers
+from amo.errors import SettingsError
 from amo.evaluation import Dataset, Loss, Read, evaluate, relative_l2_loss
 from amo.operator import Operator
 from amo.training_state import LOG, Progress, load_state, rewind_log, save_state
@@ -73,6 +74,12 @@ class TrainingConfig:
     bfloat16: bool = True
     compile: bool = False
 
+    def __post_init__(self) -> None:
+        least = {"steps": 1, "batch_size": 1, "accumulate": 1, "validate_every": 1, "save_every": 1}
+        for name, value in {**least, "seed": 0}.items():
+            if getattr(self, name) < value:
+                raise SettingsError(f"{name} must be at least {value}, got {getattr(self, name)}")
+
     def rate_at(self, step: int) -> float:
         """Return the learning rate of a step: linear warm-up, then a cosine to zero."""
         n_warm = max(1, round(self.warmup * self.steps))
@@ -80,6 +87,10 @@ class TrainingConfig:
             return self.learning_rate * (step + 1) / n_warm
         done = (step - n_warm) / max(1, self.steps - n_warm)
         return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+class DivergedError(Exception):
+    """Training left the realm of finite numbers; the message says where."""
 
 
 class Result(NamedTuple):
@@ -112,9 +123,9 @@ def fit(
     """
     run = _Run(operator, config, out, read, workers, loss, identity or {})
     with _signals() as signalled, run.bar() as bar:
-        reason: Reason = "finished"
+        reason: Reason = "early stop" if run.is_stale() else "finished"
         deadline = math.inf if max_minutes is None else time.monotonic() + 60.0 * max_minutes
-        for batch in run.batches(train):
+        for batch in run.batches(train) if reason == "finished" else ():
             run.step(batch, bar)
             if run.progress.step % config.validate_every == 0 or run.progress.step == config.steps:
                 run.validate(validation, bar)
@@ -129,7 +140,7 @@ def fit(
                 break
             if run.progress.step % config.save_every == 0:
                 run.save()
-    run.save()
+        run.save()  # while signals still wait
     run.finish()
     progress = run.progress
     return Result(reason, progress.step, progress.best, progress.minutes)
@@ -152,7 +163,6 @@ class _Run:
         self.config, self.out, self.read, self.workers = config, out, read, workers
         self.identity = {**identity, "training": asdict(config)}
         self.optimizer = _optimizer(operator, config)
-        out.mkdir(parents=True, exist_ok=True)
         resumed = load_state(out, self.identity, operator, self.optimizer)
         if resumed is None:
             self.progress, self.best = Progress(), _copy(operator)
@@ -205,6 +215,12 @@ class _Run:
                 value.backward()
             total += float(value.detach())
         norm = nn.utils.clip_grad_norm_(self.operator.parameters(), config.clip)
+        if not math.isfinite(float(norm)):
+            raise DivergedError(
+                f"the loss is {total} and its gradient {float(norm)} at step {step + 1}: the state "
+                f"in {self.out} is of step {step - step % config.save_every} at the latest; lower "
+                "the learning rate, or look for values that are not finite in the data"
+            )
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         minutes = (time.monotonic() - self.started) / 60.0

@@ -83,19 +83,22 @@ def load_state(
         n = len(prefix)
         return {name[n:]: value for name, value in tensors.items() if name.startswith(prefix)}
 
-    model.load_state_dict(part("model."))
+    try:
+        progress = Progress(**json.loads(notes["progress"]))
+        model.load_state_dict(part("model."))
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{path} is no state of this run ({error}): --fresh") from error
     for name, parameter in model.named_parameters():
         moments = {
             key: tensors[f"adam.{key}.{name}"]
             for key in ("step", "exp_avg", "exp_avg_sq")
             if f"adam.{key}.{name}" in tensors
         }
-        if moments:  # the step count stays where AdamW keeps it, the moments go to the weights
+        if moments:  # fused AdamW keeps its step count beside the weights too
             optimizer.state[parameter] = {
-                key: value if key == "step" else value.to(parameter.device)
-                for key, value in moments.items()
+                key: value.to(parameter.device) for key, value in moments.items()
             }
-    return Progress(**json.loads(notes["progress"])), part("best.")
+    return progress, part("best.")
 
 
 def rewind_log(folder: Path, step: int) -> None:

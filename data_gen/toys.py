@@ -34,8 +34,10 @@ class _ToySet:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.samples < 3 * _SHARD:
-            raise ValueError(f"samples must be at least {3 * _SHARD}, got {self.samples}")
+        if self.samples < 3 * _SHARD or self.samples % _SHARD:
+            raise ValueError(
+                f"samples must be a multiple of {_SHARD}, at least 3 times that, got {self.samples}"
+            )
         if self.points < 16:
             raise ValueError(f"points must be at least 16, got {self.points}")
         if self.seed < 0:

@@ -1,34 +1,16 @@
 """The README's tables, written from the results files that programs measured."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from amo.files import write_text
-
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "docs" / "results"
+from amo.report import ROOT, Tables, fill_file
 
 
 def write() -> list[Path]:
     """Rewrite every marked table; return the files written."""
     readme = ROOT / "README.md"
-    write_text(fill(readme.read_text(encoding="utf-8")), readme)
+    fill_file(readme, README_TABLES)
     return [readme]
-
-
-def fill(text: str) -> str:
-    """Return the text with each marked table replaced by what its results file says."""
-    for name, table in _TABLES.items():
-        results = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-        begin, end = f"<!-- results:{name} -->\n", "<!-- end -->"
-        before, begin_found, rest = text.partition(begin)
-        _, end_found, after = rest.partition(end)
-        if not (begin_found and end_found):
-            raise ValueError(f"no {begin.strip()} … {end} in the text")
-        text = before + begin + table(results) + end + after
-    return text
 
 
 def engine_table(results: dict[str, Any]) -> str:
@@ -94,7 +76,7 @@ def data_table(results: dict[str, Any]) -> str:
     return "\n".join([*lines, "", speed, measured]) + "\n"
 
 
-_TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+README_TABLES: Tables = {
     "engines": engine_table,
     "data_gen": data_table,
 }

@@ -9,7 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pricing import report
+from amo import report as operator_report
+from amo.report import fill
+from pricing.report import README_TABLES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -31,12 +33,40 @@ def test_readme_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_readme_tables_are_what_the_results_files_say() -> None:
-    assert report.fill(README) == README, "run `python -m pricing report`"
+    assert fill(README, README_TABLES) == README, "run `python -m pricing report`"
+
+
+def test_operator_document_says_what_the_results_files_say() -> None:
+    text = (ROOT / "docs/operator.md").read_text(encoding="utf-8")
+    filled = fill(text, operator_report.OPERATOR_TABLES)
+    assert filled == text, "run `python -m amo report`"
+
+
+def test_operator_document_names_code_that_exists() -> None:
+    text = (ROOT / "docs/operator.md").read_text(encoding="utf-8")
+    files = set(re.findall(r"`(amo/[a-z_/]+\.py)`", text))
+    assert len(files) > 10
+    assert all((ROOT / file).is_file() for file in files)
+    for module, name in re.findall(r"`(amo/[a-z_/]+\.py)`:? `([A-Za-z_.]+)`", text):
+        assert re.search(rf"(def|class) {name.split('.')[-1]}\b", (ROOT / module).read_text()), name
+    for picture in re.findall(r"\]\((pictures/[a-z.]+)\)", text):
+        assert (ROOT / "docs" / picture).is_file()
+
+
+def test_results_meet_the_bars_of_the_operator() -> None:
+    scaling = json.loads((ROOT / "docs/results/scaling.json").read_text())
+    assert max(scaling["train_growth"] + scaling["inference_growth"]) <= 4.4
+    assert scaling["memory_growth"] <= 1.3
+    runs = json.loads((ROOT / "docs/results/learning.json").read_text())["runs"]
+    for name in ("antiderivative", "diffusion"):
+        assert runs[name]["scores"]["test"]["relative_l2"] <= 1e-2
+        assert runs[name]["minutes"] < 3.0
+    assert {"test", "test-32"} <= set(runs["darcy-small"]["scores"])
 
 
 def test_report_refuses_a_text_without_its_marks() -> None:
     with pytest.raises(ValueError, match="results:engines"):
-        report.fill("nothing here")
+        fill("nothing here", README_TABLES)
 
 
 def test_results_meet_the_ground_floor_s_bars() -> None:

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import platform
-import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -13,10 +12,11 @@ from typing import Any
 import torch
 
 from amo.distributed import join
+from amo.memory import keep_freed_memory, peak_megabytes
 from amo.model import AMO, AMOConfig
 
 SIDES = (64, 128, 256)
-# Quoted: its table of scalability, on a GPU it does not name, for its Darcy set.
+# Quoted: its table of scalability for its Darcy set, on an RTX 4090.
 PAPER = {
     64: {"train_seconds_per_epoch": 14.0, "inference_seconds": 0.007, "memory_gigabytes": 2.3},
     128: {"train_seconds_per_epoch": 52.5, "inference_seconds": 0.28, "memory_gigabytes": 2.4},
@@ -28,6 +28,7 @@ _REPEATS = 5
 
 def run(device: str = "auto") -> dict[str, Any]:
     """Measure the default model at every size, memory in a process of its own."""
+    keep_freed_memory()
     rows = {side: {**_time(side, device), **_memory(side, device)} for side in SIDES}
 
     def steps(name: str) -> list[float]:
@@ -103,4 +104,4 @@ def _peak(side: int, device: str) -> float:
         model.decode(model.encode(points, features, chunk=_CHUNK), points, chunk=_CHUNK)
     if where.type == "cuda":
         return torch.cuda.max_memory_allocated(where) / 1e6
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return peak_megabytes()

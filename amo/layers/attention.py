@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from amo.layers.precision import at_least_float32, full_precision
+
 
 class CrossAttention(nn.Module):
     """softmax(q kᵀ / √d - |x - a|² / 2ℓ²) v over several heads, each with its own length ℓ.
@@ -20,6 +22,8 @@ class CrossAttention(nn.Module):
 
     Paper: plain dot products. Measured: those start out nearly uniform, and a model then spends
     most of its training learning where things are.
+
+    Scores stay in float32 or above: near and far are differences of large terms.
 
     Where second derivatives are wanted, call it under
     ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
@@ -46,12 +50,13 @@ class CrossAttention(nn.Module):
         Places are (batch, n, d) and (batch, m, d).
         """
         q, k = self._with_places(queries, keys, query_places, key_places)
-        v = self._heads(self.value(values))
+        v = self.split(values)
         padding = q.shape[-1] - v.shape[-1]  # the fused kernel wants equal sizes
         seen = None if mask is None else mask[:, None, None, :]
-        mixed = functional.scaled_dot_product_attention(
-            q, k, functional.pad(v, (0, padding)), attn_mask=seen, scale=1.0
-        )
+        with full_precision(q):
+            mixed = functional.scaled_dot_product_attention(
+                q, k, functional.pad(v, (0, padding)), attn_mask=seen, scale=1.0
+            )
         return self.merge(mixed[..., : v.shape[-1]])
 
     def scores(
@@ -59,7 +64,8 @@ class CrossAttention(nn.Module):
     ) -> Tensor:
         """Return what the softmax is taken of, (batch, heads, n, m)."""
         q, k = self._with_places(queries, keys, query_places, key_places)
-        return q @ k.transpose(-1, -2)
+        with full_precision(q):
+            return q @ k.transpose(-1, -2)
 
     def split(self, values: Tensor) -> Tensor:
         """Return the values of every head, (batch, heads, m, width / heads)."""
@@ -70,7 +76,7 @@ class CrossAttention(nn.Module):
         return self.out(mixed.transpose(-2, -3).flatten(-2))
 
     def _heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(-2, -3)
+        return at_least_float32(x).unflatten(-1, (self.n_heads, -1)).transpose(-2, -3)
 
     def _with_places(
         self, queries: Tensor, keys: Tensor, query_places: Tensor, key_places: Tensor
@@ -102,7 +108,6 @@ class StreamingSoftmax:
         largest = scores.amax(-1, keepdim=True)
         if self.largest is not None:
             largest = torch.maximum(largest, self.largest)
-        largest = largest.clamp_min(torch.finfo(scores.dtype).min)  # a piece of padding alone
         weights = torch.exp(scores - largest)
         weight, total = weights.sum(-1, keepdim=True), weights @ values
         if self.largest is not None and self.weight is not None and self.total is not None:

@@ -46,10 +46,11 @@ class PositionEncoding(nn.Module):
 
 
 def anchors(n_anchors: int, n_dimensions: int) -> Tensor:
-    """Return well-spread points of [-1, 1]^d, neighbours in order being neighbours in space.
+    """Return well-spread points of [-1, 1]^d.
 
-    A cell-centred grid traversed back and forth where the count is a d-th power, the Kronecker
-    sequence of the generalised golden ratio sorted along the first axis where not.
+    Where the count is a d-th power, a cell-centred grid traversed back and forth, so that
+    neighbours in order are neighbours in space; where not, the Kronecker sequence of the
+    generalised golden ratio, sorted along the first axis.
     """
     side = round(n_anchors ** (1.0 / n_dimensions))
     if side**n_dimensions == n_anchors:

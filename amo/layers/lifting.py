@@ -75,4 +75,7 @@ class Lifting(nn.Module):
 
 def _hidden(scores: Tensor, mask: Tensor | None) -> Tensor:
     """Return scores (..., n_tokens, n_points) that see no padding; mask (..., n_points)."""
-    return scores if mask is None else scores.masked_fill(~mask.unsqueeze(-2), float("-inf"))
+    if mask is None:
+        return scores
+    lowest = torch.finfo(scores.dtype).min  # finite, so a sample of padding alone stays finite
+    return scores.masked_fill(~mask.unsqueeze(-2), lowest)

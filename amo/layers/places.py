@@ -42,11 +42,23 @@ class Places(nn.Module):
     Shared by encoder and decoder where input and query points live in one space.
     """
 
-    def __init__(self, n_dimensions: int, width: int, n_tokens: int, *, has_scores: bool) -> None:
+    def __init__(
+        self,
+        n_dimensions: int,
+        width: int,
+        n_tokens: int,
+        *,
+        has_scores: bool,
+        has_labels: bool = True,
+    ) -> None:
         super().__init__()
         self.encoding = PositionEncoding(n_dimensions, width)
-        self.anchors = nn.Parameter(anchors(n_tokens, n_dimensions))
-        self.offsets = nn.Parameter(0.02 * torch.randn(n_tokens, width))
+        if has_labels:
+            self.anchors: Tensor = nn.Parameter(anchors(n_tokens, n_dimensions))
+            self.offsets: Tensor = nn.Parameter(0.02 * torch.randn(n_tokens, width))
+        else:  # a decoder by position reads scores alone
+            self.register_buffer("anchors", torch.zeros(0, n_dimensions), persistent=False)
+            self.register_buffer("offsets", torch.zeros(0, width), persistent=False)
         self.score = MLP(width, width, n_tokens) if has_scores else None
 
     def forward(self, points: Tensor) -> Placed:

@@ -1,4 +1,4 @@
-"""The one rule of mixed precision here: the scan and the spectral part stay in float32 or above."""
+"""The one rule of mixed precision: scan, spectral part and scores stay in float32 or above."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

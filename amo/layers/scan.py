@@ -60,9 +60,9 @@ def _scan(
     step: Tensor, drive: Tensor, decay: Tensor, into: Tensor, out: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return y, and for the adjoint the states and the factors exp(Δ A)."""
-    factors = (step.unsqueeze(-2) * decay).exp_()
+    factors = (step.contiguous().unsqueeze(-2) * decay.contiguous()).exp_()
     if step.device.type == "cpu":
-        y, states = drive.new_empty(drive.shape), torch.empty_like(factors)
+        y, states = drive.new_empty(drive.shape), drive.new_empty(factors.shape)
         scan_kernels.scan(*_arrays(drive, factors, into, out, y, states))
         return y, states, factors
     states = drive.unsqueeze(-2) * into.unsqueeze(-1)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from amo.errors import SettingsError
 from amo.layers.precision import at_least_float32, full_precision
 from amo.layers.scan import selective_scan, selective_scan_reference
 
@@ -109,6 +110,6 @@ def scan_orders(kind: MixerKind, n_tokens: int) -> list[Tensor]:
         return [forward, forward.flip(0)]
     side = math.isqrt(n_tokens)
     if side * side != n_tokens:
-        raise ValueError(f"mixer 'multi' needs a square number of tokens, got {n_tokens}")
+        raise SettingsError(f"mixer 'multi' needs a square number of tokens, got {n_tokens}")
     column = forward.view(side, side).T.flatten()
     return [forward, forward.flip(0), column, column.flip(0)]

@@ -29,6 +29,18 @@ def test_scan_equals_the_plain_loop_and_its_gradients_are_right() -> None:
     assert gradcheck(selective_scan, inputs)
 
 
+def test_scan_takes_strided_inputs() -> None:
+    step, signal, decay, into, out = scan_inputs()
+    strided = (
+        step.transpose(1, 2).contiguous().transpose(1, 2),
+        signal.transpose(0, 2).contiguous().transpose(0, 2),
+        decay.T.contiguous().T,
+        into.transpose(1, 2).contiguous().transpose(1, 2),
+        out,
+    )
+    assert gradcheck(selective_scan, [t.detach().requires_grad_() for t in strided])
+
+
 def test_scan_by_tensor_operations_equals_the_compiled_loops() -> None:
     inputs = [tensor.detach() for tensor in scan_inputs()]
     step, signal, decay, into, out = inputs

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from amo import takenaka_malmquist as tm
 from amo.batch import Batch
+from amo.checkpoint import Recipe
 from amo.layers.aggregation import aggregate
 from amo.model import AMO, AMOConfig
 
@@ -88,13 +89,17 @@ def test_diagnostics_say_what_each_block_did(
     assert rows[0].gram_error.max() <= rows[1].gram_error.max() < 0.1
 
 
-@pytest.mark.parametrize("lifting", ["anchored", "position"])
-def test_forward_and_backward_run_on_the_meta_device(tiny: AMOConfig, lifting: str) -> None:
-    config = replace(tiny, lifting=lifting)
+@pytest.mark.parametrize("n_query_dimensions", [None, 3])
+def test_forward_and_backward_run_on_the_meta_device(
+    recipe: Recipe, n_query_dimensions: int | None
+) -> None:
+    """Every tensor is where the inputs are, and every parameter has a gradient."""
+    config = replace(recipe.config, n_query_dimensions=n_query_dimensions)
     with torch.device("meta"):
         model = AMO(config)
         points, features = torch.rand(2, 12, 2), torch.rand(2, 12, 2)
-        queries, mask = torch.rand(2, 5, 2), torch.ones(2, 12, dtype=torch.bool)
+        queries = torch.rand(2, 5, n_query_dimensions or 2)
+        mask = torch.ones(2, 12, dtype=torch.bool)
     out = model(points, features, queries, mask)
     assert out.device.type == "meta"
     assert out.shape == (2, 5, 1)
@@ -115,6 +120,35 @@ def test_bfloat16_autocast_stays_close_and_keeps_the_spectral_part_in_float32(
     assert (out.float() - plain).abs().max() < 0.1 * plain.abs().max()
     out.float().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_bfloat16_autocast_keeps_distances_sharp() -> None:
+    """In one dimension with many tokens, scores are small differences of large terms."""
+    torch.manual_seed(0)
+    config = AMOConfig(n_features=1, n_dimensions=1, width=16, n_tokens=64, n_poles=4, n_blocks=1)
+    model, points = AMO(config), torch.linspace(-1, 1, 100).view(1, -1, 1)
+    features = torch.sin(5.0 * points)
+    plain = model.encode(points, features)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = model.encode(points, features)
+    assert (half - plain).abs().max() < 0.05 * plain.abs().max()
+
+
+@pytest.mark.parametrize("chunk", [None, 5])
+def test_padding_is_never_read_even_where_a_sample_is_nothing_else(
+    recipe: Recipe, samples: Callable[..., Batch], chunk: int | None
+) -> None:
+    torch.manual_seed(0)
+    model, batch = AMO(recipe.config), samples(2, 12)
+    mask = torch.tensor([[True] * 9 + [False] * 3, [False] * 12])
+    points, features = (
+        t.masked_fill(~mask.unsqueeze(-1), torch.nan) for t in (batch.points, batch.features)
+    )
+    latent = model.encode(points, features, mask, chunk=chunk)
+    assert latent.isfinite().all()
+    latent.sum().backward()
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    assert all(grad.isfinite().all() for grad in grads)
 
 
 def test_gradients_of_a_tiny_model_are_right(tiny: AMOConfig) -> None:

@@ -20,10 +20,11 @@ from amo.batch import Batch, read_operator_arrays
 from amo.checkpoint import CheckpointError, Recipe, read_tensors
 from amo.data import ArrayDataset
 from amo.distributed import Workers
+from amo.errors import SettingsError
 from amo.evaluation import evaluate, relative_l2_loss
 from amo.model import AMOConfig
 from amo.operator import Operator
-from amo.training import TrainingConfig, _shares
+from amo.training import DivergedError, TrainingConfig, _shares
 
 ALONE = Workers(0, 1, torch.device("cpu"))
 CONFIG = TrainingConfig(
@@ -145,6 +146,22 @@ def test_early_stop_keeps_the_best_weights(
     assert result.reason == "early stop"
     scores = evaluate(operator, dataset(5, seed=1), read_operator_arrays, ALONE)
     assert scores["relative_l2"] == pytest.approx(result.best)
+
+
+def test_numbers_that_are_not_finite_end_the_run(
+    build: Build, dataset: Data, recipe: Recipe, tmp_path: Path
+) -> None:
+    def loss(operator: Operator, batch: Batch) -> torch.Tensor:
+        return operator(**batch.inputs).sum() * torch.inf
+
+    with pytest.raises(DivergedError, match="step 1"):
+        fit(build(recipe), dataset, CONFIG, tmp_path, loss=loss)
+
+
+@pytest.mark.parametrize("name", ["steps", "batch_size", "accumulate", "validate_every"])
+def test_settings_without_sense_are_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        replace(CONFIG, **{name: 0})
 
 
 def test_given_loss_is_what_is_minimised(

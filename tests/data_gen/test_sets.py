@@ -10,6 +10,7 @@ from data_gen.black_scholes import LABELS, AmericanSet, EuropeanSet, ServingSet
 from data_gen.dataset import SPLITS, DataSet, split_of
 from data_gen.paper_options import RANGES, PaperOptionsSet
 from data_gen.sampling import power_of_two_below, sobol
+from data_gen.toys import AntiderivativeSet, DiffusionSet
 from pricing import fd
 from pricing.contracts import Options
 from pricing.domain import Domain
@@ -23,16 +24,18 @@ def small_sets() -> list[DataSet]:
         EuropeanSet(states=8, vols=2, points=16),
         AmericanSet(states=8, vols=2, points=16),
         PaperOptionsSet(train=10, validation=3, test=3, resolution=16),
+        AntiderivativeSet(samples=384, points=16),
+        DiffusionSet(samples=384, points=16),
     ]
 
 
-@pytest.mark.parametrize("dataset", small_sets(), ids=lambda d: d.name)
+@pytest.mark.parametrize("dataset", small_sets(), ids=lambda d: type(d).__name__)
 def test_shard_is_a_function_of_settings_and_number(dataset: DataSet) -> None:
     one, two = dataset.make(1), dataset.make(1)
     assert one.arrays.keys() == dataset.units.keys()
     for name, values in one.arrays.items():
         assert np.array_equal(values, two.arrays[name], equal_nan=True)
-        assert values.dtype in (np.float32, np.int32)
+        assert values.dtype in (np.float32, np.int32, np.bool_)
     assert {dataset.split(i) for i in range(dataset.n_shards)} == set(SPLITS)
 
 
@@ -48,6 +51,22 @@ def test_american_labels_agree_with_qdfp_high_precision() -> None:
     shard = AmericanSet(states=64, vols=8).make(0)
     for check in AmericanSet().check(shard.arrays, 24, np.random.default_rng(0)):
         assert check.is_met, check
+
+
+@pytest.mark.parametrize("dataset", [AntiderivativeSet(), DiffusionSet()])
+def test_toy_answers_agree_with_a_second_method(dataset: DataSet) -> None:
+    arrays = dataset.make(0).arrays
+    for check in dataset.check(arrays, 20, np.random.default_rng(0)):
+        assert check.is_met, check
+    shifted = {**arrays, "values": arrays["values"] + np.float32(1e-3)}
+    assert not any(c.is_met for c in dataset.check(shifted, 20, np.random.default_rng(0)))
+    assert len(dataset.picture(arrays).data) == 8
+
+
+@pytest.mark.parametrize("changes", [{"samples": 10}, {"points": 4}, {"seed": -1}])
+def test_toy_sets_refuse_nonsense(changes: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=next(iter(changes))):
+        DiffusionSet(**changes)
 
 
 def test_points_lie_in_the_domain_and_states_fill_it() -> None:
