@@ -25,6 +25,7 @@ from amo.batch import Batch
 from amo.distributed import Workers
 from amo.errors import SettingsError
 from amo.evaluation import Dataset, Loss, Read, evaluate, relative_l2_loss
+from amo.files import make_folder
 from amo.operator import Operator
 from amo.training_state import LOG, Progress, load_state, rewind_log, save_state
 
@@ -163,6 +164,7 @@ class _Run:
         self.config, self.out, self.read, self.workers = config, out, read, workers
         self.identity = {**identity, "training": asdict(config)}
         self.optimizer = _optimizer(operator, config)
+        make_folder(out)
         resumed = load_state(out, self.identity, operator, self.optimizer)
         if resumed is None:
             self.progress, self.best = Progress(), _copy(operator)
