@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from amo import takenaka_malmquist as tm
 from amo.errors import SettingsError
 from amo.layers.aggregation import CoefficientSource, aggregate
+from amo.layers.attention import CrossAttention
 from amo.layers.feedforward import anchor_spacing
 from amo.layers.lifting import Lifting
 from amo.layers.places import Places
@@ -251,11 +252,11 @@ class AMO(nn.Module):
             rows.append(BlockDiagnostics(share.poles, share.coefficients, energy, error))
         return rows
 
-    def use_reference_scan(self, *, enabled: bool = True) -> None:
-        """Switch the mixers to the plain loop, for second derivatives through the encoder."""
+    def use_plain_operations(self, *, enabled: bool = True) -> None:
+        """Switch mixers and attention to forms that differentiate twice, and in forward mode."""
         for module in self.modules():
-            if isinstance(module, SelectiveSSM):
-                module.uses_reference_scan = enabled
+            if isinstance(module, SelectiveSSM | CrossAttention):
+                module.is_plain = enabled
 
     def _lift(
         self, points: Tensor, features: Tensor, mask: Tensor | None, chunk: int | None = None

@@ -25,9 +25,10 @@ class CrossAttention(nn.Module):
 
     Scores stay in float32 or above: near and far are differences of large terms.
 
-    Where second derivatives are wanted, call it under
-    ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
     """
+
+    # Scores and softmax spelt out instead of the fused kernel, which differentiates once.
+    is_plain: bool = False
 
     def __init__(self, width: int, n_heads: int, spacing: float) -> None:
         super().__init__()
@@ -49,8 +50,11 @@ class CrossAttention(nn.Module):
 
         Places are (batch, n, d) and (batch, m, d).
         """
-        q, k = self._with_places(queries, keys, query_places, key_places)
         v = self.split(values)
+        if self.is_plain:
+            scores = self.scores(queries, keys, query_places, key_places)
+            return self.merge(softmax(hide(scores, mask, dim=1), dim=-1) @ v)
+        q, k = self._with_places(queries, keys, query_places, key_places)
         padding = q.shape[-1] - v.shape[-1]  # the fused kernel wants equal sizes
         seen = None if mask is None else mask[:, None, None, :]
         with full_precision(q):
@@ -93,6 +97,24 @@ class CrossAttention(nn.Module):
             torch.cat([scale * q, precision * near_q.unsqueeze(-3)], dim=-1),
             torch.cat([k, near_k.unsqueeze(-3).expand(-1, self.n_heads, -1, -1)], dim=-1),
         )
+
+
+def softmax(scores: Tensor, dim: int) -> Tensor:
+    """Return exp(s) / Σ exp(s), differentiable forwards and then backwards.
+
+    torch.softmax is not: its forward derivative overwrites what the backward pass needs.
+    """
+    weights = torch.exp(scores - scores.detach().amax(dim, keepdim=True))
+    return weights / weights.sum(dim, keepdim=True)
+
+
+def hide(scores: Tensor, mask: Tensor | None, dim: int | None = None) -> Tensor:
+    """Return scores (..., n, m) that see no padding; mask is (..., m), lacking ``dim``."""
+    if mask is None:
+        return scores
+    seen = mask if dim is None else mask.unsqueeze(dim)
+    lowest = torch.finfo(scores.dtype).min  # finite, so a sample of padding alone stays finite
+    return scores.masked_fill(~seen.unsqueeze(-2), lowest)
 
 
 class StreamingSoftmax:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from amo.layers.attention import CrossAttention, StreamingSoftmax
+from amo.layers.attention import CrossAttention, StreamingSoftmax, hide, softmax
 from amo.layers.feedforward import MLP
 from amo.layers.places import Placed
 
@@ -42,7 +42,7 @@ class Lifting(nn.Module):
             anchors = placed.anchors.expand(len(physical), -1, -1)
             gathered = self.attention(labels, physical, physical, anchors, placed.points, mask)
         else:
-            weights = torch.softmax(_hidden(placed.token_scores(), mask), dim=-1)
+            weights = softmax(hide(placed.token_scores(), mask), dim=-1)
             gathered = weights @ physical
         return self._finish(labels, gathered)
 
@@ -54,10 +54,9 @@ class Lifting(nn.Module):
             if self.attention is not None:
                 anchors = placed.anchors.expand(len(physical), -1, -1)
                 scores = self.attention.scores(labels, physical, anchors, placed.points)
-                seen = None if mask is None else mask.unsqueeze(1)
-                mean.add(_hidden(scores, seen), self.attention.split(physical))
+                mean.add(hide(scores, mask, dim=1), self.attention.split(physical))
             else:
-                mean.add(_hidden(placed.token_scores(), mask), physical)
+                mean.add(hide(placed.token_scores(), mask), physical)
         gathered = mean.result()
         return self._finish(
             labels, gathered if self.attention is None else self.attention.merge(gathered)
@@ -71,11 +70,3 @@ class Lifting(nn.Module):
     def _finish(self, labels: Tensor, gathered: Tensor) -> Tensor:
         tokens = labels + gathered
         return tokens + self.feedforward(self.norm(tokens))
-
-
-def _hidden(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Return scores (..., n_tokens, n_points) that see no padding; mask (..., n_points)."""
-    if mask is None:
-        return scores
-    lowest = torch.finfo(scores.dtype).min  # finite, so a sample of padding alone stays finite
-    return scores.masked_fill(~mask.unsqueeze(-2), lowest)

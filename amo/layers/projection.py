@@ -1,9 +1,8 @@
 """Q: latent tokens to values at any query points, each query on its own."""
 
-import torch
 from torch import Tensor, nn
 
-from amo.layers.attention import CrossAttention
+from amo.layers.attention import CrossAttention, softmax
 from amo.layers.feedforward import MLP
 from amo.layers.places import Placed
 
@@ -33,7 +32,7 @@ class OutputProjection(nn.Module):
             keys = self.key_norm(latent) + placed.labels
             gathered = self.attention(placed.encoded, keys, latent, placed.points, anchors)
         else:
-            weights = torch.softmax(placed.token_scores(), dim=-2).transpose(-1, -2)
+            weights = softmax(placed.token_scores(), dim=-2).transpose(-1, -2)
             gathered = weights @ latent
         mixed = placed.encoded + gathered
         mixed = mixed + self.feedforward(self.norm(mixed))

@@ -28,8 +28,8 @@ class SelectiveSSM(nn.Module):
         The usual 16, 4 and 2.
     """
 
-    # The plain loop instead of the fused operator: for second derivatives and forward mode.
-    uses_reference_scan: bool = False
+    # The plain loop instead of the fused operator, which differentiates once.
+    is_plain: bool = False
 
     def __init__(self, width: int, state_size: int, conv_width: int, expansion: int) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class SelectiveSSM(nn.Module):
         signal = functional.silu(self._convolve(signal))
         rank, into, out = self.select(signal).split(self.sizes, dim=-1)
         step = functional.softplus(self.step(rank))
-        scan = selective_scan_reference if self.uses_reference_scan else selective_scan
+        scan = selective_scan_reference if self.is_plain else selective_scan
         with full_precision(tokens):
             decay = -torch.exp(self.log_decay)
             y = scan(*(at_least_float32(x) for x in (step, signal, decay, into, out)))
