@@ -1,6 +1,7 @@
 """One process or many: who this process is, and the few sums that all must agree on."""
 
 import os
+import re
 from dataclasses import dataclass
 
 import torch
@@ -63,12 +64,9 @@ def join(device: str = "auto") -> Workers:
     local = int(os.environ.get("LOCAL_RANK", "0"))
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        chosen = torch.device(device)
-    except RuntimeError:
-        chosen = torch.device("meta")
-    if chosen.type not in ("cpu", "cuda"):
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
         raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
+    chosen = torch.device(device)
     if chosen.type == "cuda":
         if not torch.cuda.is_available():
             raise SettingsError("no CUDA device is there: say --device cpu or auto")

@@ -43,35 +43,31 @@ def evaluate(
     """
     was_training = operator.training
     operator.eval()
-    sums = torch.zeros(5, dtype=torch.float64)
+    sums, n_samples = torch.zeros(4, dtype=torch.float64), 0
     largest = torch.zeros((), dtype=torch.float64)
     for number, arrays in enumerate(dataset.batches(size)):
         if number % workers.count != workers.rank:
             continue
         batch = read(arrays).to(workers.device)
         prediction = operator.predict(batch, chunk=_CHUNK)
-        pair = (prediction, batch.values, batch.value_mask)
-        size_of = metrics.root_mean_square(batch.values, 0.0 * batch.values, batch.value_mask)
-        n_values = (
-            torch.full_like(size_of, batch.values[0].numel())
-            if batch.value_mask is None
-            else batch.value_mask.sum(dim=1) * batch.values.shape[-1]
-        )
+        truth, mask = batch.values, batch.value_mask
         parts = (
-            metrics.relative_l2(*pair),
-            metrics.root_mean_square(*pair).square() * n_values,
-            size_of.square() * n_values,
-            n_values,
-            torch.ones_like(size_of),
+            metrics.relative_l2(prediction, truth, mask),
+            metrics.squared_norm(prediction - truth, mask),
+            metrics.squared_norm(truth, mask),
+            metrics.squared_norm(torch.ones_like(truth), mask),  # how many values there are
         )
         sums += torch.stack([part.cpu().double().sum() for part in parts])
-        largest = torch.maximum(largest, metrics.largest_error(*pair).cpu().double().max())
+        n_samples += len(batch)
+        worst = metrics.largest_error(prediction, truth, mask).max()
+        largest = torch.maximum(largest, worst.cpu().double())
     operator.train(was_training)
-    error, square, truth, n_values_seen, n = workers.sum(sums.to(workers.device)).tolist()
+    totals = torch.cat([sums, sums.new_tensor([n_samples])]).to(workers.device)
+    error, square, size_squared, n_values, n = workers.sum(totals).tolist()
     return {
         "relative_l2": error / n,
-        "pooled_relative_l2": math.sqrt(square / truth) if truth > 0.0 else math.nan,
-        "rmse": math.sqrt(square / n_values_seen),
+        "pooled_relative_l2": math.sqrt(square / size_squared) if size_squared > 0.0 else math.nan,
+        "rmse": math.sqrt(square / n_values),
         "largest_error": workers.largest(float(largest)),
         "samples": n,
     }

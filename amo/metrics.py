@@ -16,13 +16,9 @@ def relative_l2(prediction: Tensor, truth: Tensor, mask: Tensor | None = None) -
     return error.flatten(1).norm(dim=1) / size.flatten(1).norm(dim=1).clamp_min(tiny)
 
 
-def root_mean_square(prediction: Tensor, truth: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Return the root of the mean squared error of each sample, (batch,)."""
-    squared = _masked(prediction - truth, mask).square()
-    if mask is None:
-        return squared.flatten(1).mean(dim=1).sqrt()
-    count = (mask.sum(dim=1) * truth.shape[-1]).clamp_min(1)
-    return (squared.flatten(1).sum(dim=1) / count).sqrt()
+def squared_norm(values: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Return the sum of squares of each sample, (batch,)."""
+    return _masked(values, mask).square().flatten(1).sum(dim=1)
 
 
 def largest_error(prediction: Tensor, truth: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -119,10 +119,8 @@ class Block(nn.Module):
 
     def __init__(self, config: AMOConfig, first_pole: int, n_poles: int) -> None:
         super().__init__()
-        self.norm: nn.Module | None = None
         self.mixer: nn.Module | None = None
         if config.mixer != "none":
-            self.norm = nn.LayerNorm(config.width)
             self.mixer = Mixer(
                 config.mixer,
                 config.n_tokens,
@@ -142,9 +140,7 @@ class Block(nn.Module):
 
     def forward(self, tokens: Tensor, carry: Tensor | None) -> tuple[Tensor, Projection, Tensor]:
         """Return the mixed tokens, their projection, and the carry."""
-        mixed = tokens
-        if self.mixer is not None and self.norm is not None:
-            mixed = tokens + self.mixer(self.norm(tokens))
+        mixed = tokens if self.mixer is None else tokens + self.mixer(tokens)
         return mixed, *self.tm_layer(mixed, carry)
 
 
@@ -164,9 +160,9 @@ class AMO(nn.Module):
                 "almost every layout: with 0.4 times as many poles as tokens they keep it",
                 stacklevel=2,
             )
-        width, is_anchored = config.width, config.lifting == "anchored"
-
-        n_tokens, has_scores = config.n_tokens, not is_anchored
+        width, n_tokens = config.width, config.n_tokens
+        is_anchored = config.lifting == "anchored"
+        has_scores = not is_anchored
         self.point_places = Places(config.n_dimensions, width, n_tokens, has_scores=has_scores)
         own = config.n_query_dimensions
         self.own_query_places = (
@@ -178,14 +174,14 @@ class AMO(nn.Module):
             config.n_features,
             width,
             config.n_heads,
-            anchor_spacing(config.n_tokens, config.n_dimensions),
+            anchor_spacing(n_tokens, config.n_dimensions),
             is_anchored=is_anchored,
         )
         self.projection = OutputProjection(
             width,
             config.n_heads,
             config.n_outputs,
-            anchor_spacing(config.n_tokens, own or config.n_dimensions),
+            anchor_spacing(n_tokens, own or config.n_dimensions),
             is_anchored=is_anchored,
         )
         self.rkhs_map = RKHSMap(width)

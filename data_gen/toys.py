@@ -5,6 +5,7 @@ u(0) = u(1) = 0, by quadrature of the closed form u(x) = ∫_0^x (c - y) / k(y) 
 u(1) = 0. Points differ from sample to sample, and their number too: the rest is masked.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _SHARD = 128
-_N_MODES = 3
+_WAVES = np.pi * np.arange(1, 4)  # of the random series
 _FINE = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ToySet:
+class _ToySet(ABC):
     """Random smooth functions at random points of [0, 1], and their images at other points."""
 
     samples: int = 2048
@@ -85,10 +86,11 @@ class _ToySet:
         single = {name: values.astype(np.float32) for name, values in arrays.items()}
         return Shard({**single, "mask": mask}, n_dropped=0, worst_error=error)
 
+    @abstractmethod
     def _solve(
         self, rng: np.random.Generator, points: FloatArray, queries: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
-        raise NotImplementedError
+        """Return features at points, values at queries, and the largest error of the values."""
 
     def picture(self, arrays: Arrays) -> "Figure":
         """Draw four samples."""
@@ -104,24 +106,17 @@ class AntiderivativeSet(_ToySet):
         self, rng: np.random.Generator, points: FloatArray, queries: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
         a, b = _coefficients(rng, len(points))
-        features = _series(a, b, points)[..., None]
-        k = np.pi * np.arange(1, _N_MODES + 1)
-        phase = queries[..., None] * k
+        phase = queries[..., None] * _WAVES
         integrals = a[:, None, :] * np.sin(phase) + b[:, None, :] * (1.0 - np.cos(phase))
-        return features, (integrals / k).sum(-1), 0.0
+        return _series(a, b, points)[..., None], (integrals / _WAVES).sum(-1), 0.0
 
     def check(self, arrays: Arrays, n_points: int, rng: np.random.Generator) -> list[Check]:
         """Refit the series to the stored input and integrate it again."""
-        rows = rng.integers(len(arrays["points"]), size=n_points)
-        k = np.pi * np.arange(1, _N_MODES + 1)
         worst = 0.0
-        for row in rows:
-            seen = arrays["mask"][row]
-            x = arrays["points"][row, seen].astype(np.float64) * k
-            matrix = np.concatenate([np.cos(x), np.sin(x)], axis=1)
-            fit = np.linalg.lstsq(matrix, arrays["features"][row, seen, 0], rcond=None)[0]
-            y = arrays["queries"][row].astype(np.float64) * k
-            again = np.concatenate([np.sin(y) / k, (1.0 - np.cos(y)) / k], axis=1) @ fit
+        for row in rng.integers(len(arrays["points"]), size=n_points):
+            phase = arrays["queries"][row].astype(np.float64) * _WAVES
+            integrals = np.concatenate([np.sin(phase), 1.0 - np.cos(phase)], axis=1)
+            again = integrals @ (_refit(arrays, row) / np.tile(_WAVES, 2))
             worst = max(worst, float(np.abs(again - arrays["values"][row, :, 0]).max()))
         return [Check("values", worst, 1e-4, n_points, unit="")]
 
@@ -149,15 +144,27 @@ class DiffusionSet(_ToySet):
 def _coefficients(
     rng: np.random.Generator, n: int, size: float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    scale = size / np.arange(1, _N_MODES + 1)
-    a, b = rng.standard_normal((2, n, _N_MODES)) * scale
+    scale = size / np.arange(1, len(_WAVES) + 1)
+    a, b = rng.standard_normal((2, n, len(_WAVES))) * scale
     return a, b
 
 
 def _series(a: FloatArray, b: FloatArray, x: FloatArray) -> FloatArray:
-    phase = x[..., None] * np.pi * np.arange(1, _N_MODES + 1)
+    phase = x[..., None] * _WAVES
     terms: FloatArray = a[:, None, :] * np.cos(phase) + b[:, None, :] * np.sin(phase)
     return np.asarray(terms.sum(-1))
+
+
+def _refit(arrays: Arrays, row: int) -> FloatArray:
+    """Return the coefficients (cosines, then sines) of a stored input function."""
+    seen = arrays["mask"][row]
+    matrix = _modes(arrays["points"][row, seen, 0].astype(np.float64))
+    return np.asarray(np.linalg.lstsq(matrix, arrays["features"][row, seen, 0], rcond=None)[0])
+
+
+def _modes(x: FloatArray) -> FloatArray:
+    phase = x[:, None] * _WAVES
+    return np.concatenate([np.cos(phase), np.sin(phase)], axis=1)
 
 
 def _diffuse(log_k: tuple[FloatArray, FloatArray], n_cells: int) -> list[CubicSpline]:
@@ -172,16 +179,9 @@ def _diffuse(log_k: tuple[FloatArray, FloatArray], n_cells: int) -> list[CubicSp
 
 
 def _finite_difference_error(arrays: Arrays, row: int, n_cells: int = 4000) -> float:
-    seen = arrays["mask"][row]
-    k = np.pi * np.arange(1, _N_MODES + 1)
-
-    def series(x: FloatArray) -> FloatArray:
-        return np.concatenate([np.cos(x[:, None] * k), np.sin(x[:, None] * k)], axis=1)
-
-    x = arrays["points"][row, seen, 0].astype(np.float64)
-    fit = np.linalg.lstsq(series(x), arrays["features"][row, seen, 0], rcond=None)[0]
     nodes = np.linspace(0.0, 1.0, n_cells + 1)
-    conductivity = np.exp(series(0.5 * (nodes[1:] + nodes[:-1])) @ fit) * n_cells**2
+    middle = 0.5 * (nodes[1:] + nodes[:-1])
+    conductivity = np.exp(_modes(middle) @ _refit(arrays, row)) * n_cells**2
     bands = np.zeros((3, n_cells - 1))
     bands[0, 1:] = bands[2, :-1] = -conductivity[1:-1]
     bands[1] = conductivity[:-1] + conductivity[1:]

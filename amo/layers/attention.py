@@ -24,7 +24,6 @@ class CrossAttention(nn.Module):
     most of its training learning where things are.
 
     Scores stay in float32 or above: near and far are differences of large terms.
-
     """
 
     # Scores and softmax spelt out instead of the fused kernel, which differentiates once.

@@ -75,7 +75,7 @@ class SelectiveSSM(nn.Module):
 
 
 class Mixer(nn.Module):
-    """The mean of unshared mixers, each over its own order of the tokens.
+    """The mean of unshared mixers of LN(tokens), each over its own order of the tokens.
 
     ``uni`` reads forwards; ``bi`` forwards and backwards; ``multi`` also along the columns of the
     square of tokens, both ways.
@@ -84,6 +84,7 @@ class Mixer(nn.Module):
     def __init__(self, kind: MixerKind, n_tokens: int, width: int, **sizes: int) -> None:
         super().__init__()
         orders = scan_orders(kind, n_tokens)
+        self.norm = nn.LayerNorm(width)
         self.mixers = nn.ModuleList(SelectiveSSM(width, **sizes) for _ in orders)
         self.register_buffer("orders", torch.stack(orders), persistent=False)
         self.register_buffer(
@@ -94,6 +95,7 @@ class Mixer(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Mix (batch, n_tokens, width)."""
+        tokens = self.norm(tokens)
         mixed = [
             mixer(tokens[:, order])[:, inverse]
             for mixer, order, inverse in zip(self.mixers, self.orders, self.inverses, strict=True)

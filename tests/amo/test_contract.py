@@ -15,8 +15,20 @@ Build = Callable[..., Operator]
 Samples = Callable[..., Batch]
 
 
+@pytest.fixture
+def build(build: Build) -> Build:
+    """The operators of these tests, in float64."""
+    return lambda *arguments: build(*arguments).double()
+
+
+@pytest.fixture
+def samples(samples: Samples) -> Samples:
+    return lambda *arguments: samples(*arguments).map(torch.Tensor.double)
+
+
 def close(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return torch.allclose(a, b, atol=2e-5, rtol=1e-4)
+    assert a.dtype == b.dtype == torch.float64
+    return torch.allclose(a, b, atol=1e-11, rtol=1e-11)
 
 
 def test_identity_17_order_of_input_points_does_not_matter(
@@ -93,7 +105,7 @@ def test_seed_determines_the_weights_and_the_answer(
 def test_saved_and_loaded_operator_is_the_same(
     recipe: Recipe, build: Build, samples: Samples, tmp_path: Path
 ) -> None:
-    operator, batch = build(recipe), samples(2, 24)
+    operator, batch = build(recipe).float(), samples(2, 24).map(torch.Tensor.float)
     checkpoint.save(operator, recipe, {"validation": {}}, tmp_path)
     loaded, again = checkpoint.load(tmp_path)
     assert again == recipe
@@ -117,7 +129,7 @@ def test_normalisers_put_units_aside(recipe: Recipe, build: Build, samples: Samp
         ]
 
     other.fit_normalisers(in_other_units)
-    answer = other.eval()(7.0 * batch.points, batch.features * 1e3 + 5.0)
+    answer = other.double().eval()(7.0 * batch.points, batch.features * 1e3 + 5.0)
     expected = operator(batch.points, batch.features)
     shift, scale = operator.values.shift, operator.values.scale
     unit = (expected - shift) / scale
