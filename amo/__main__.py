@@ -24,7 +24,7 @@ EXAMPLES = """examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 well, 1 refused or failed, 2 bad usage, 130 stopped by a signal."""
     args = _parser().parse_args(arguments)
-    from amo.checkpoint import CheckpointError
+    from amo.errors import CheckpointError
     from amo.training import DivergedError
 
     try:

@@ -1,8 +1,7 @@
 """Samples of an operator as tensors, and the scaling of their channels."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -25,6 +24,12 @@ class Batch:
         (batch, n_queries, n_query_dimensions); None: the input points.
     mask, query_mask
         (batch, n_points) and (batch, n_queries), false where a point is padding.
+    scale
+        A known size of each value, shaped as the values: the model learns the value over it.
+    weights
+        How much the error of each value counts, shaped as the values.
+    feature_tangents, query_tangents, scale_tangents, value_tangents
+        First derivatives of the four along J directions, on an axis before the last.
     """
 
     points: Tensor
@@ -33,6 +38,12 @@ class Batch:
     queries: Tensor | None = None
     mask: Tensor | None = None
     query_mask: Tensor | None = None
+    scale: Tensor | None = None
+    weights: Tensor | None = None
+    feature_tangents: Tensor | None = None
+    query_tangents: Tensor | None = None
+    scale_tangents: Tensor | None = None
+    value_tangents: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.points)
@@ -45,6 +56,7 @@ class Batch:
             "features": self.features,
             "queries": self.queries,
             "mask": self.mask,
+            "scale": self.scale,
         }
 
     @property
@@ -52,13 +64,14 @@ class Batch:
         """The mask of the values: that of the queries, or of the points where they are one."""
         return self.mask if self.queries is None else self.query_mask
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
-        """Return the batch with a function applied to every tensor."""
-        held: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        changed: dict[str, Any] = {
-            name: None if tensor is None else change(tensor) for name, tensor in held.items()
+    def map(self, change: Callable[[Tensor], Tensor], names: Collection[str] = ()) -> "Batch":
+        """Return the batch with a function applied to every tensor, or to the named ones."""
+        changed = {
+            name: change(tensor)
+            for name, tensor in vars(self).items()
+            if tensor is not None and (not names or name in names)
         }
-        return Batch(**changed)
+        return replace(self, **changed)
 
     def rows(self, chosen: "slice | Tensor") -> "Batch":
         """Return some of the samples."""
@@ -72,26 +85,38 @@ class Batch:
         self, n_points: int | None, n_queries: int | None, generator: torch.Generator
     ) -> "Batch":
         """Return the batch on a random subset of its points and of its queries."""
-        queries, values, query_mask = self.queries, self.values, self.query_mask
-        if queries is None:
-            queries, query_mask = self.points, self.mask
-        points, features, mask = self.points, self.features, self.mask
-        if n_points is not None and n_points < points.shape[1]:
-            kept = torch.randperm(points.shape[1], generator=generator)[:n_points]
-            points, features = points[:, kept], features[:, kept]
-            mask = None if mask is None else mask[:, kept]
-        if n_queries is not None and n_queries < queries.shape[1]:
-            kept = torch.randperm(queries.shape[1], generator=generator)[:n_queries]
-            queries, values = queries[:, kept], values[:, kept]
-            query_mask = None if query_mask is None else query_mask[:, kept]
-        return Batch(
-            points=points,
-            features=features,
-            values=values,
-            queries=queries,
-            mask=mask,
-            query_mask=query_mask,
-        )
+        batch = self
+        if batch.queries is None:
+            batch = replace(batch, queries=batch.points, query_mask=batch.mask)
+        for names, wanted in ((_AT_POINTS, n_points), (_AT_QUERIES, n_queries)):
+            there = getattr(batch, names[0]).shape[1]
+            if wanted is not None and wanted < there:
+                kept = torch.randperm(there, generator=generator)[:wanted]
+                batch = batch.map(_Columns(kept), names)
+        return batch
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Some of the points, or queries, of a tensor."""
+
+    kept: Tensor
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        return tensor[:, self.kept]
+
+
+_AT_POINTS = ("points", "features", "mask", "feature_tangents")
+_AT_QUERIES = (
+    "queries",
+    "values",
+    "query_mask",
+    "scale",
+    "weights",
+    "query_tangents",
+    "scale_tangents",
+    "value_tangents",
+)
 
 
 def read_operator_arrays(arrays: Arrays) -> Batch:

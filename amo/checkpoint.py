@@ -18,17 +18,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from amo.baselines.mlp import PointwiseMLP, PointwiseMLPConfig
 from amo.data import sha256_of
+from amo.errors import CheckpointError
 from amo.files import make_folder, replacing, write_text
 from amo.model import AMO, AMOConfig
-from amo.operator import Operator
+from amo.operator import Link, Operator
 
 FORMAT = 1
 WEIGHTS, CONFIG, METRICS = "weights.safetensors", "config.json", "metrics.json"
-
-
-class CheckpointError(Exception):
-    """A model folder cannot be used; the message names the file and the way out."""
 
 
 class Kind(NamedTuple):
@@ -38,7 +36,10 @@ class Kind(NamedTuple):
     config: type[Any]
 
 
-MODELS: dict[str, Kind] = {"amo": Kind(AMO, AMOConfig)}
+MODELS: dict[str, Kind] = {
+    "amo": Kind(AMO, AMOConfig),
+    "mlp": Kind(PointwiseMLP, PointwiseMLPConfig),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,8 @@ class Recipe:
         Its configuration.
     preset
         The experiment it was trained by, "" for none.
+    link
+        What bounds the answer; see ``amo.operator.Operator``.
     domain
         Ranges outside of which it knows nothing, by name.
     notes
@@ -62,13 +65,14 @@ class Recipe:
     kind: str
     config: Any
     preset: str = ""
+    link: Link = "identity"
     domain: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def build(recipe: Recipe) -> Operator:
     """Return an untrained operator; seed torch before for repeatable weights."""
-    return Operator(MODELS[recipe.kind].model(recipe.config), recipe.config)
+    return Operator(MODELS[recipe.kind].model(recipe.config), recipe.config, recipe.link)
 
 
 def save(operator: Operator, recipe: Recipe, metrics: Mapping[str, Any], folder: Path) -> None:
@@ -80,6 +84,7 @@ def save(operator: Operator, recipe: Recipe, metrics: Mapping[str, Any], folder:
         "format": FORMAT,
         "model": {"kind": recipe.kind, "config": asdict(recipe.config)},
         "preset": recipe.preset,
+        "link": recipe.link,
         "domain": dict(recipe.domain),
         "notes": dict(recipe.notes),
         "weights_sha256": digest,
@@ -170,6 +175,7 @@ def _recipe(content: dict[str, Any], path: Path) -> Recipe:
             kind=kind,
             config=MODELS[kind].config(**given),
             preset=content["preset"],
+            link=content["link"],
             domain=content["domain"],
             notes=content["notes"],
         )

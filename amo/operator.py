@@ -1,12 +1,21 @@
 """An operator in physical units: a model between normalisers that travel with its weights."""
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from amo.batch import Batch, Normaliser
+from amo.errors import SettingsError
+
+Link = Literal["identity", "softplus", "sigmoid"]
+_LINKS: dict[Link, Callable[[Tensor], Tensor]] = {
+    "identity": lambda x: x,
+    "softplus": functional.softplus,
+    "sigmoid": torch.sigmoid,
+}
 
 
 class ModelConfig(Protocol):
@@ -33,12 +42,16 @@ class Operator(nn.Module):
     """Physical units in and out around any model with AMO's call signature.
 
     Points and queries are mapped to [-1, 1], features and values to zero mean and unit spread, by
-    numbers fitted on the training split only.
+    numbers fitted on the training split only. ``link`` bounds the answer: above zero, or between
+    zero and one; where the data have a scale, the answer is multiplied by it.
     """
 
-    def __init__(self, model: nn.Module, config: ModelConfig) -> None:
+    def __init__(self, model: nn.Module, config: ModelConfig, link: Link = "identity") -> None:
         super().__init__()
+        if link not in get_args(Link):
+            raise SettingsError(f"link must be one of {get_args(Link)}, got {link!r}")
         self.model = model
+        self.link = link
         self.points = Normaliser(config.n_dimensions)
         own = config.n_query_dimensions
         self.own_queries = None if own is None else Normaliser(own)
@@ -56,33 +69,66 @@ class Operator(nn.Module):
         features: Tensor,
         queries: Tensor | None = None,
         mask: Tensor | None = None,
+        scale: Tensor | None = None,
     ) -> Tensor:
         """Return the image (batch, n_queries, n_outputs); see ``amo.model.AMO.forward``."""
         scaled = None if queries is None else self.queries(queries)
-        return self.values.inverse(
-            self.model(self.points(points), self.features(features), scaled, mask)
-        )
+        output = self.model(self.points(points), self.features(features), scaled, mask)
+        return self._answer(output, scale)
+
+    def encode(
+        self, points: Tensor, features: Tensor, mask: Tensor | None = None, chunk: int | None = None
+    ) -> Tensor:
+        """Return what the model keeps of an input function, for any number of decodings."""
+        encode: Callable[..., Tensor] = self.model.encode  # type: ignore[assignment]
+        return encode(self.points(points), self.features(features), mask, chunk=chunk)
+
+    def decode(
+        self,
+        latent: Tensor,
+        queries: Tensor,
+        scale: Tensor | None = None,
+        chunk: int | None = None,
+    ) -> Tensor:
+        """Return the image at query points, at most ``chunk`` of them at a time."""
+        decode: Callable[..., Tensor] = self.model.decode  # type: ignore[assignment]
+        return self._answer(decode(latent, self.queries(queries), chunk=chunk), scale)
+
+    def use_plain_operations(self) -> None:
+        """Switch the model to operations that differentiate twice, if it has a choice."""
+        switch: Callable[[], None] | None = getattr(self.model, "use_plain_operations", None)
+        if switch is not None:
+            switch()
 
     def predict(self, batch: Batch, chunk: int | None = None) -> Tensor:
         """Return the image of a batch without gradients, the queries decoded in chunks."""
         with torch.no_grad():
-            encode: Callable[..., Tensor] | None = getattr(self.model, "encode", None)
-            if chunk is None or encode is None:
+            if chunk is None or not hasattr(self.model, "encode"):
                 return self(**batch.inputs)
-            points, features = self.points(batch.points), self.features(batch.features)
-            latent = encode(points, features, batch.mask, chunk=chunk)
+            latent = self.encode(batch.points, batch.features, batch.mask, chunk)
             queries = batch.points if batch.queries is None else batch.queries
-            decode: Callable[..., Tensor] = self.model.decode  # type: ignore[assignment]
-            return self.values.inverse(decode(latent, self.queries(queries), chunk=chunk))
+            return self.decode(latent, queries, batch.scale, chunk)
 
-    def fit_normalisers(self, batches: Callable[[], Iterable[Batch]]) -> None:
-        """Fit every normaliser on the training samples; ``batches`` starts a new pass over them."""
+    def _answer(self, output: Tensor, scale: Tensor | None) -> Tensor:
+        answer = _LINKS[self.link](self.values.inverse(output))
+        return answer if scale is None else scale * answer
+
+    def fit_normalisers(
+        self, batches: Callable[[], Iterable[Batch]], *, is_coded: bool = False
+    ) -> None:
+        """Fit every normaliser on the training samples; ``batches`` starts a new pass over them.
+
+        Coded data have queries of about unit size and values in the link's range: both stay as
+        they are.
+        """
         self.points.fit_box(_rows(b.points, b.mask) for b in batches())
+        self.features.fit_moments(_rows(b.features, b.mask) for b in batches())
+        if is_coded:
+            return
         if self.own_queries is not None:
             self.own_queries.fit_box(
                 _rows(b.queries, b.query_mask) for b in batches() if b.queries is not None
             )
-        self.features.fit_moments(_rows(b.features, b.mask) for b in batches())
         self.values.fit_moments(_rows(b.values, b.value_mask) for b in batches())
 
 

@@ -32,7 +32,7 @@ def draw_poles(poles: list[list[list[list[float]]]], path: Path) -> None:
             axes.scatter(pole[:, 0], pole[:, 1], s=12, alpha=0.7)
         axes.set(aspect="equal", title=f"block {block + 1}", xlabel="Re a", ylabel="Im a")
         axes.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08))
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_bases(poles: list[list[list[float]]], n_tokens: int, path: Path) -> None:
@@ -53,10 +53,11 @@ def draw_bases(poles: list[list[list[float]]], n_tokens: int, path: Path) -> Non
             axes.plot(angles.numpy(), real.T.numpy(), **style)
         axes.set(title=f"block {block + 1}", ylabel="Re B")
     rows[-1].set(xlabel="θ, the tokens being samples at 2πn/M")
-    _save(figure, path)
+    save(figure, path)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure, in the format of the file's name."""
     form = path.suffix.lower().removeprefix(".")
     if form not in _FORMATS:
         raise FileError(f"cannot draw {path}: name it .{', .'.join(_FORMATS)}")

@@ -9,25 +9,29 @@ from amo.files import write_text
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
-Tables = Mapping[str, Callable[[dict[str, Any]], str]]
+Tables = Mapping[str, Callable[[], str]]
 
 
 def fill(text: str, tables: Tables) -> str:
-    """Return the text with each marked table replaced by what its results file says."""
+    """Return the text with each marked table written anew."""
     for name, table in tables.items():
-        results = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         begin, end = f"<!-- results:{name} -->\n", "<!-- end -->"
         before, begin_found, rest = text.partition(begin)
         _, end_found, after = rest.partition(end)
         if not (begin_found and end_found):
             raise ValueError(f"no {begin.strip()} … {end} in the text")
-        text = before + begin + table(results) + end + after
+        text = before + begin + table() + end + after
     return text
 
 
 def fill_file(path: Path, tables: Tables) -> None:
     """Rewrite the marked tables of a document."""
     write_text(fill(path.read_text(encoding="utf-8"), tables), path)
+
+
+def from_results(name: str, table: Callable[[dict[str, Any]], str]) -> Callable[[], str]:
+    """Return what writes a table from its results file."""
+    return lambda: table(json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")))
 
 
 def learning_table(results: dict[str, Any]) -> str:
@@ -76,4 +80,7 @@ def _ratios(values: list[float]) -> str:
     return " and ".join(f"{value:.1f}" for value in values)
 
 
-OPERATOR_TABLES: Tables = {"learning": learning_table, "scaling": scaling_table}
+OPERATOR_TABLES: Tables = {
+    "learning": from_results("learning", learning_table),
+    "scaling": from_results("scaling", scaling_table),
+}

@@ -1,5 +1,6 @@
 """One experiment from its preset to a model folder, and what that folder says afterwards."""
 
+import hashlib
 import json
 import os
 import platform
@@ -12,9 +13,9 @@ import torch
 
 from amo import checkpoint, distributed, training
 from amo.batch import Batch
-from amo.checkpoint import CheckpointError, Recipe
+from amo.checkpoint import Recipe
 from amo.data import DataError
-from amo.errors import SettingsError
+from amo.errors import CheckpointError, SettingsError
 from amo.evaluation import Dataset
 from amo.evaluation import evaluate as evaluate_split
 from amo.experiments import PRESETS, Preset
@@ -85,10 +86,18 @@ def _train(
     max_minutes: float | None,
 ) -> Run:
     train_set, validation = splits
-    recipe = Recipe(kind=preset.kind, config=preset.model, preset=identity["preset"])
+    recipe = Recipe(
+        kind=preset.kind,
+        config=preset.model,
+        preset=identity["preset"],
+        link=preset.link,
+        domain=identity["data"].get("settings", {}).get("domain", {}),
+    )
     torch.manual_seed(config.seed)
     operator = checkpoint.build(recipe)
-    operator.fit_normalisers(lambda: map(preset.read, train_set.batches(config.batch_size)))
+    operator.fit_normalisers(
+        lambda: map(preset.read, train_set.batches(config.batch_size)), is_coded=preset.is_coded
+    )
     result = training.fit(
         operator,
         train_set,
@@ -250,7 +259,13 @@ def _fingerprint(dataset: Dataset) -> dict[str, Any]:
     manifest = getattr(dataset, "manifest", None)
     if manifest is None:
         return {"samples": len(dataset)}
-    return {"set": manifest.name, "settings": manifest.settings, "project": manifest.project}
+    shards = "".join(shard.sha256 for shard in manifest.shards)
+    return {
+        "set": manifest.name,
+        "settings": manifest.settings,
+        "project": manifest.project,
+        "sha256": hashlib.sha256(shards.encode()).hexdigest(),  # of the shards' own
+    }
 
 
 def _message(result: training.Result, validation: float, out: Path) -> str:

@@ -27,6 +27,7 @@ from amo.errors import SettingsError
 from amo.evaluation import Dataset, Loss, Read, evaluate, relative_l2_loss
 from amo.files import make_folder
 from amo.operator import Operator
+from amo.soap import SOAP
 from amo.training_state import LOG, Progress, load_state, rewind_log, save_state
 
 Reason = Literal["finished", "early stop", "time", "signal"]
@@ -40,15 +41,19 @@ class TrainingConfig:
     ----------
     steps, batch_size
         Optimiser steps in all, and samples in each over all processes.
+    optimizer
+        ``adamw``, or ``soap``, which has no weight decay; see ``amo.soap``.
     learning_rate, weight_decay, warmup, clip
-        AdamW's peak rate, decoupled decay, the share of steps of linear warm-up before the cosine,
-        the largest gradient norm.
+        The peak rate, decoupled decay, the share of steps of linear warm-up before the cosine, the
+        largest gradient norm.
     accumulate
         Parts in which a batch goes through the model, for memory.
     n_points, n_queries
         Random subsets of points and queries at every step; None takes all.
     validate_every, patience
         Steps between validations, and validations without improvement before an early stop.
+    criterion
+        Which score of ``amo.evaluation.evaluate`` says what is best on validation.
     save_every
         Steps between saved states.
     seed
@@ -61,6 +66,7 @@ class TrainingConfig:
 
     steps: int
     batch_size: int = 16
+    optimizer: Literal["adamw", "soap"] = "adamw"
     learning_rate: float = 1e-3
     weight_decay: float = 1e-5
     warmup: float = 0.1
@@ -70,6 +76,7 @@ class TrainingConfig:
     n_queries: int | None = None
     validate_every: int = 200
     patience: int | None = None
+    criterion: Literal["relative_l2", "rmse"] = "relative_l2"
     save_every: int = 200
     seed: int = 0
     bfloat16: bool = True
@@ -80,6 +87,8 @@ class TrainingConfig:
         for name, value in {**least, "seed": 0}.items():
             if getattr(self, name) < value:
                 raise SettingsError(f"{name} must be at least {value}, got {getattr(self, name)}")
+        if self.optimizer == "soap" and self.weight_decay != 0.0:
+            raise SettingsError(f"soap takes weight_decay 0, got {self.weight_decay}")
 
     def rate_at(self, step: int) -> float:
         """Return the learning rate of a step: linear warm-up, then a cosine to zero."""
@@ -203,8 +212,8 @@ class _Run:
     def step(self, batch: Batch, bar: "tqdm[Any]") -> None:
         """Do one optimiser step."""
         config, step = self.config, self.progress.step
+        generator = torch.Generator().manual_seed(config.seed * 1_000_003 + step)
         if config.n_points is not None or config.n_queries is not None:
-            generator = torch.Generator().manual_seed(config.seed * 1_000_003 + step)
             batch = batch.thinned(config.n_points, config.n_queries, generator)
         rate = config.rate_at(step)
         for group in self.optimizer.param_groups:
@@ -213,7 +222,7 @@ class _Run:
         shares = list(_shares(batch, self.workers, config.accumulate))
         for number, (share, weight) in enumerate(shares):
             with self._unsynchronised(is_last=number == len(shares) - 1), self._precision():
-                value = weight * self.objective(share.to(self.workers.device))
+                value = weight * self.objective(share.to(self.workers.device), generator)
                 value.backward()
             total += float(value.detach())
         norm = nn.utils.clip_grad_norm_(self.operator.parameters(), config.clip)
@@ -240,7 +249,7 @@ class _Run:
         scores = evaluate(
             self.operator, validation, self.read, self.workers, self.config.batch_size
         )
-        error = scores["relative_l2"]
+        error = scores[self.config.criterion]
         if error < self.progress.best:
             self.progress = self.progress.advanced(best=error, best_step=self.progress.step)
             self.best = _copy(self.operator)
@@ -292,9 +301,9 @@ class _Objective(nn.Module):
         self.operator = operator
         self.loss = torch.compile(loss) if compiled else loss
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, generator: torch.Generator) -> Tensor:
         """Return the mean loss of a batch."""
-        return self.loss(self.operator, batch)
+        return self.loss(self.operator, batch, generator)
 
 
 def _shares(batch: Batch, workers: Workers, accumulate: int) -> Iterator[tuple[Batch, float]]:
@@ -312,8 +321,10 @@ def _shares(batch: Batch, workers: Workers, accumulate: int) -> Iterator[tuple[B
         yield batch.rows(rows), len(rows) * workers.count / n
 
 
-def _optimizer(operator: Operator, config: TrainingConfig) -> torch.optim.AdamW:
-    """Return AdamW with decay on matrices only: not on biases, norms, anchors or decay rates."""
+def _optimizer(operator: Operator, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Return SOAP, or AdamW with decay on matrices only: not on biases, norms, anchors, rates."""
+    if config.optimizer == "soap":
+        return SOAP(operator.parameters(), lr=config.learning_rate)
     matrices: list[Tensor] = []
     others: list[Tensor] = []
     for name, parameter in operator.named_parameters():

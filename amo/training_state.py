@@ -8,7 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from amo.checkpoint import CheckpointError, read_tensors, write_tensors
+from amo.checkpoint import read_tensors, write_tensors
+from amo.errors import CheckpointError
 from amo.files import write_text
 
 STATE, LOG = "training_state.safetensors", "log.jsonl"
@@ -56,7 +57,7 @@ def save_state(
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for parameter, moments in optimizer.state.items():
         for key, value in moments.items():
-            tensors[f"adam.{key}.{names[id(parameter)]}"] = value
+            tensors[f"optimizer.{key}.{names[id(parameter)]}"] = value
     notes = {"identity": _text(identity), "progress": json.dumps(asdict(progress))}
     write_tensors(tensors, folder / STATE, notes)
 
@@ -88,16 +89,11 @@ def load_state(
         model.load_state_dict(part("model."))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{path} is no state of this run ({error}): --fresh") from error
-    for name, parameter in model.named_parameters():
-        moments = {
-            key: tensors[f"adam.{key}.{name}"]
-            for key in ("step", "exp_avg", "exp_avg_sq")
-            if f"adam.{key}.{name}" in tensors
-        }
-        if moments:  # fused AdamW keeps its step count beside the weights too
-            optimizer.state[parameter] = {
-                key: value.to(parameter.device) for key, value in moments.items()
-            }
+    parameters = dict(model.named_parameters())
+    for name, value in part("optimizer.").items():
+        key, _, owner = name.partition(".")
+        device = "cpu" if key == "count" else parameters[owner].device
+        optimizer.state[parameters[owner]][key] = value.to(device)
     return progress, part("best.")
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from amo import checkpoint
-from amo.checkpoint import CheckpointError, Recipe
+from amo.checkpoint import Recipe
+from amo.errors import CheckpointError
 from amo.model import AMOConfig
 from amo.operator import Operator
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -17,10 +18,10 @@ import torch
 
 from amo import training
 from amo.batch import Batch, read_operator_arrays
-from amo.checkpoint import CheckpointError, Recipe, read_tensors
+from amo.checkpoint import Recipe, read_tensors
 from amo.data import ArrayDataset
 from amo.distributed import Workers
-from amo.errors import SettingsError
+from amo.errors import CheckpointError, SettingsError
 from amo.evaluation import evaluate, relative_l2_loss
 from amo.model import AMOConfig
 from amo.operator import Operator
@@ -81,17 +82,19 @@ def test_schedule_warms_up_then_falls_to_zero() -> None:
     assert rates[-1] < 1e-3
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "soap"])
 def test_resuming_gives_the_same_weights_to_the_bit(
-    build: Build, dataset: Data, recipe: Recipe, tmp_path: Path
+    build: Build, dataset: Data, recipe: Recipe, tmp_path: Path, optimizer: Literal["adamw", "soap"]
 ) -> None:
+    config = replace(CONFIG, optimizer=optimizer, weight_decay=0.0)
     whole = build(recipe)
-    fit(whole, dataset, CONFIG, tmp_path / "whole")
+    fit(whole, dataset, config, tmp_path / "whole")
     out = tmp_path / "parts"
-    for start in range(CONFIG.steps):  # the time is up after every step
+    for start in range(config.steps):  # the time is up after every step
         parts = build(recipe)
-        result = fit(parts, dataset, CONFIG, out, max_minutes=0.0)
+        result = fit(parts, dataset, config, out, max_minutes=0.0)
         assert (result.reason, result.steps) == ("time", start + 1)
-    assert fit(parts, dataset, CONFIG, out).reason == "finished"
+    assert fit(parts, dataset, config, out).reason == "finished"
     assert same(weights(whole), weights(parts))
     assert [entry["step"] for entry in log(out) if "validation" in entry] == [4, 8, 12]
 
@@ -109,11 +112,12 @@ def test_accumulated_parts_give_the_gradient_of_the_batch(
 ) -> None:
     batch = samples(5, 12)
     operator = build(recipe)
-    relative_l2_loss(operator, batch).backward()
+    generator = torch.Generator()
+    relative_l2_loss(operator, batch, generator).backward()
     whole = [p.grad.clone() for p in operator.parameters() if p.grad is not None]
     operator.zero_grad()
     for share, weight in _shares(batch, ALONE, 3):
-        (weight * relative_l2_loss(operator, share)).backward()
+        (weight * relative_l2_loss(operator, share, generator)).backward()
     parts = [p.grad for p in operator.parameters() if p.grad is not None]
     for a, b in zip(whole, parts, strict=True):
         assert torch.allclose(a, b, atol=1e-5)
@@ -151,11 +155,26 @@ def test_early_stop_keeps_the_best_weights(
 def test_numbers_that_are_not_finite_end_the_run(
     build: Build, dataset: Data, recipe: Recipe, tmp_path: Path
 ) -> None:
-    def loss(operator: Operator, batch: Batch) -> torch.Tensor:
+    def loss(operator: Operator, batch: Batch, _: torch.Generator) -> torch.Tensor:
         return operator(**batch.inputs).sum() * torch.inf
 
     with pytest.raises(DivergedError, match="step 1"):
         fit(build(recipe), dataset, CONFIG, tmp_path, loss=loss)
+
+
+def test_soap_has_no_weight_decay_and_says_so() -> None:
+    with pytest.raises(SettingsError, match="weight_decay"):
+        replace(CONFIG, optimizer="soap", weight_decay=1e-4)
+
+
+def test_the_criterion_chooses_what_is_best(
+    build: Build, dataset: Data, recipe: Recipe, tmp_path: Path
+) -> None:
+    operator = build(recipe)
+    result = fit(operator, dataset, replace(CONFIG, criterion="rmse"), tmp_path)
+    scores = evaluate(operator, dataset(5, seed=1), read_operator_arrays, ALONE)
+    assert result.best == pytest.approx(scores["rmse"])
+    assert result.best != pytest.approx(scores["relative_l2"])
 
 
 @pytest.mark.parametrize("name", ["steps", "batch_size", "accumulate", "validate_every"])
@@ -169,7 +188,7 @@ def test_given_loss_is_what_is_minimised(
 ) -> None:
     seen = []
 
-    def loss(operator: Operator, batch: Batch) -> torch.Tensor:
+    def loss(operator: Operator, batch: Batch, _: torch.Generator) -> torch.Tensor:
         seen.append(len(batch))
         return (operator(**batch.inputs) - 3.0).square().mean()
 

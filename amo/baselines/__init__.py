@@ -1,0 +1,1 @@
+"""Rivals of the operator, one self-contained file each."""
