@@ -1,10 +1,14 @@
 """The serving sets: puts of unit strike over market state, volatility, moneyness and expiry.
 
-A sample is one finite-difference solve: a market state (rate, dividend yield), a volatility and a
-horizon, with labels at seeded random points (log-moneyness, time to expiry) of its grid. Labels
-are read on nodes and time levels, so no interpolation error enters them; horizons spread over the
-whole range of expiries, so the points do too. Calls follow by the symmetry
+A sample is a market state (rate, dividend yield) with several finite-difference solves, each of a
+volatility and a horizon, and labels at seeded random points (log-moneyness, time to expiry) of
+their grids. Labels are read on nodes and time levels, so no interpolation error enters them;
+horizons spread over the whole range of expiries, so the points do too. Calls follow by the symmetry
 call(S, K, r, q) = put(K, S, q, r).
+
+Beside the labels stands what an operator learns from them, coded by :mod:`pricing.encoding`: the
+state at two points, query points, values above the closed form and their scale, and the first
+derivatives of all of these along moneyness, volatility, rate and dividend yield.
 """
 
 from collections.abc import Mapping
@@ -18,6 +22,17 @@ from data_gen.dataset import Arrays, Check, Shard, split_of
 from data_gen.sampling import power_of_two_below, sobol
 from pricing.contracts import FloatArray, Options
 from pricing.domain import Domain
+from pricing.encoding import (
+    AMERICAN,
+    DIRECTIONS,
+    EUROPEAN,
+    STATE_POINTS,
+    Coding,
+    Put,
+    code_rate,
+    rate_of,
+    rate_slope,
+)
 from pricing.engines import get_engine
 from pricing.fd import FDSettings, Surface, solve_surface
 
@@ -28,7 +43,7 @@ IntArray = npt.NDArray[np.int64]
 LABELS = ("price", "delta", "gamma", "vega", "rho", "dividend_rho")
 _BATCH = 16  # contracts solved at a time: bounds memory
 _EARLIEST = 0.3  # of the square root of the horizon: before, the kink is not resolved
-_SHORTEST = 0.03  # √years: the shortest horizon
+_SHORTEST = 1e-3  # years: the shortest horizon
 _BAND = 0.03  # σ√τ to either side of the exercise boundary where no label is taken: the sweep puts
 # the boundary on a node, and slopes there are the worst the grid has
 
@@ -40,17 +55,16 @@ class ServingSet:
     Attributes
     ----------
     states
-        Market states, scrambled Sobol over the domain.
+        Market states, scrambled Sobol over the domain, even in :func:`pricing.encoding.code_rate`.
     vols
-        Volatilities (with horizons) per state, a second Sobol, even in ln σ: more weight on small
-        volatilities. Horizons are even in √T.
+        Volatilities (with horizons) per state, a second Sobol, even in σ^¼: more weight on small
+        volatilities. Horizons are even in T.
     points
-        Labelled points per surface, drawn among its nodes, none within 3 % of σ√τ of the exercise
-        boundary.
+        Labelled points per surface: half drawn evenly among its nodes, which are dense around the
+        strike, half evenly in log-moneyness; none within 3 % of σ√τ of the exercise boundary.
     """
 
-    name: ClassVar[str]
-    is_american: ClassVar[bool]
+    coding: ClassVar[Coding]
     gate: ClassVar[float]  # of the largest estimated price error, per unit strike
     tolerances: ClassVar[Mapping[str, float]]  # of verify, per unit strike
 
@@ -80,12 +94,13 @@ class ServingSet:
     @property
     def units(self) -> Mapping[str, str]:
         """What each array holds; strike 1, rates and volatility per year, expiry in years."""
-        at_points = "(samples, points)"
+        at_points = "(samples, vols, points)"
+        coded = "(samples, vols × points, …)"
         return {
             "state": "number of the market state",
             "rate": "per year, continuous",
             "dividend_yield": "per year, continuous",
-            "volatility": "per square root of a year",
+            "volatility": "per square root of a year, (samples, vols)",
             "log_moneyness": f"ln(S/K), {at_points}",
             "time_to_expiry": f"years, {at_points}",
             "price": f"put value / K, {at_points}",
@@ -95,7 +110,17 @@ class ServingSet:
             "rho": f"per 1.00 of rate, / K, {at_points}",
             "dividend_rho": f"per 1.00 of dividend yield, / K, {at_points}",
             "boundary": f"S*/K at the point's time, NaN if never exercised, {at_points}",
-            "error": "largest estimated error of price / K over the surface",
+            "error": "largest estimated error of price / K over the surface, (samples, vols)",
+            "points": f"where the state is given: {STATE_POINTS}, (samples, 2, 1)",
+            "features": "rate and dividend yield as ln(1 + rate / 3 %), (samples, 2, 1)",
+            "queries": f"coordinates of the field, {coded}",
+            "values": f"price / K above the offset of the coding, {coded}",
+            "scale": f"the most that the values can be, {coded}",
+            "weights": f"the larger of 1 and K/S, spot over strike of the mirrored call, {coded}",
+            "feature_tangents": f"derivatives of the features along {', '.join(DIRECTIONS)}",
+            "query_tangents": "of the queries",
+            "scale_tangents": "of the scale",
+            "value_tangents": "of the values",
         }
 
     def settings(self) -> dict[str, Any]:
@@ -122,19 +147,49 @@ class ServingSet:
         return split_of(shard, self.n_shards)
 
     def make(self, shard: int) -> Shard:
-        """Solve one shard's surfaces and read labels off them."""
+        """Solve one shard's surfaces, read labels off them and code what is learned from them.
+
+        A state of which any surface is above the gate is dropped.
+        """
         state, options = self._options(shard)
         parts = []
         for start in range(0, len(options), _BATCH):
             rows = slice(start, start + _BATCH)
             rng = np.random.default_rng(np.random.SeedSequence([self.seed, 2, shard, start]))
-            parts.append(self._label(state[rows], options.take(rows), rng))
-        arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        kept = arrays["error"] <= self.gate
+            parts.append(self._label(options.take(rows), rng))
+        labels = {
+            name: np.concatenate([part[name] for part in parts]).reshape(
+                -1, self.vols, *parts[0][name].shape[1:]
+            )
+            for name in parts[0]
+        }
+        kept = (labels["error"] <= self.gate).all(axis=1)
+        labels = {name: values[kept] for name, values in labels.items()}
+        rate, dividend_yield, volatility = (
+            values.reshape(-1, self.vols)[kept]
+            for values in (options.rate, options.dividend_yield, options.volatility)
+        )
+        put = Put(
+            labels["log_moneyness"],
+            labels["time_to_expiry"],
+            rate[..., None],
+            dividend_yield[..., None],
+            volatility[..., None],
+        )
+        arrays = {
+            "rate": rate[:, 0],
+            "dividend_yield": dividend_yield[:, 0],
+            "volatility": volatility,
+            **labels,
+            **_code(self.coding, put, labels),
+        }
         return Shard(
-            arrays={name: values[kept] for name, values in arrays.items()},
+            arrays={
+                "state": state[:: self.vols][kept].astype(np.int32),
+                **{name: values.astype(np.float32) for name, values in arrays.items()},
+            },
             n_dropped=int((~kept).sum()),
-            worst_error=float(arrays["error"][kept].max(initial=0.0)),
+            worst_error=float(labels["error"].max(initial=0.0)),
         )
 
     def _options(self, shard: int) -> tuple[IntArray, Options]:
@@ -145,9 +200,7 @@ class ServingSet:
         inner = sobol(self.seed, 1, first * self._vols_drawn, size * self._vols_drawn, 2)
         inner = inner.reshape(size, self._vols_drawn, 2)[:n, : self.vols].reshape(-1, 2)
         d = self.domain
-        low, high = np.log(d.volatility)
-        shortest = max(_SHORTEST, np.sqrt(d.expiry[0]))
-        root = shortest + (np.sqrt(d.expiry[1]) - shortest) * inner[:, 1]
+        low, high = np.power(d.volatility, 0.25)
 
         def single(values: FloatArray) -> FloatArray:
             return values.astype(np.float32).astype(np.float64)  # stored exactly as solved
@@ -156,19 +209,20 @@ class ServingSet:
         return state, Options.of(
             spot=1.0,
             strike=1.0,
-            expiry=root**2,
-            rate=single(np.repeat(_between(d.rate, corner[:, 0]), self.vols)),
-            dividend_yield=single(np.repeat(_between(d.dividend_yield, corner[:, 1]), self.vols)),
-            volatility=single(np.exp(low + (high - low) * inner[:, 0])),
+            expiry=_between((max(_SHORTEST, d.expiry[0]), d.expiry[1]), inner[:, 1]),
+            rate=single(np.repeat(_even(d.rate, corner[:, 0]), self.vols)),
+            dividend_yield=single(np.repeat(_even(d.dividend_yield, corner[:, 1]), self.vols)),
+            volatility=single(_between((low, high), inner[:, 0]) ** 4),
             is_call=False,
-            is_american=self.is_american,
+            is_american=self.coding.is_american,
         )
 
     @property
     def _vols_drawn(self) -> int:
         return 1 << (self.vols - 1).bit_length()  # the next power of two
 
-    def _label(self, state: IntArray, options: Options, rng: np.random.Generator) -> Arrays:
+    def _label(self, options: Options, rng: np.random.Generator) -> dict[str, FloatArray]:
+        """Solve a few surfaces and read labels at random points of each."""
         surface = solve_surface(
             options, self.grid, log_moneyness=self.domain.log_moneyness, greeks=True
         )
@@ -181,41 +235,39 @@ class ServingSet:
         distance = np.abs(x[:, None, :] - np.log(surface.boundary[:, first:, None]))
         is_clear = ~(distance < _BAND * options.volatility[:, None, None] * np.sqrt(tau))
         usable = (is_clear & is_inside[:, None, :]).reshape(len(options), -1)
-        flat = np.stack([rng.choice(np.flatnonzero(each), self.points) for each in usable])
+        spacing = np.gradient(x, axis=1)[:, None, :].repeat(usable.shape[1] // x.shape[1], axis=1)
+        flat = np.stack(
+            [
+                _choose(np.flatnonzero(mask), width, self.points, rng)
+                for mask, width in zip(usable, spacing.reshape(usable.shape), strict=True)
+            ]
+        )
         time, node = first + flat // x.shape[1], flat % x.shape[1]
         row = np.arange(len(options))[:, None]
         labels = {name: getattr(surface, name)[row, time, node] for name in LABELS}
-        stored = {
-            "rate": options.rate,
-            "dividend_yield": options.dividend_yield,
-            "volatility": options.volatility,
+        return {
             "log_moneyness": x[row, node],
             "time_to_expiry": surface.time_to_expiry[row, time],
             **_stopped(labels, surface, row, time, node),
             "boundary": surface.boundary[row, time],
             "error": error,
         }
-        return {
-            "state": state.astype(np.int32),
-            **{name: values.astype(np.float32) for name, values in stored.items()},
-        }
 
     def check(self, arrays: Arrays, n_points: int, rng: np.random.Generator) -> list[Check]:
         """Solve random points again: Europeans in closed form, Americans by QdFp."""
-        row = rng.integers(len(arrays["rate"]), size=n_points)
-        column = rng.integers(arrays["price"].shape[1], size=n_points)
-        at = {name: arrays[name][row, column].astype(np.float64) for name in _AT_POINTS}
+        row, vol, point = (rng.integers(n, size=n_points) for n in arrays["price"].shape)
+        at = {name: arrays[name][row, vol, point].astype(np.float64) for name in _AT_POINTS}
         options = Options.of(
             spot=np.exp(at["log_moneyness"]),
             strike=1.0,
             expiry=at["time_to_expiry"],
             rate=arrays["rate"][row],
             dividend_yield=arrays["dividend_yield"][row],
-            volatility=arrays["volatility"][row],
+            volatility=arrays["volatility"][row, vol],
             is_call=False,
-            is_american=self.is_american,
+            is_american=self.coding.is_american,
         )
-        referee = get_engine("quantlib-high-precision" if self.is_american else "analytic")
+        referee = get_engine("quantlib-high-precision" if self.coding.is_american else "analytic")
         names = tuple(self.tolerances)
         truth, failures = referee.evaluate(options, names)
         solved = np.setdiff1d(np.arange(n_points), list(failures))
@@ -238,8 +290,7 @@ class ServingSet:
 class EuropeanSet(ServingSet):
     """European puts."""
 
-    name = "european"
-    is_american = False
+    coding = EUROPEAN
     gate = 1e-6
     tolerances: ClassVar[Mapping[str, float]] = {
         "price": 2e-6,
@@ -255,8 +306,7 @@ class EuropeanSet(ServingSet):
 class AmericanSet(ServingSet):
     """American puts."""
 
-    name = "american"
-    is_american = True
+    coding = AMERICAN
     gate = 2e-5
     tolerances: ClassVar[Mapping[str, float]] = {
         "price": 5e-5,
@@ -274,6 +324,56 @@ _AT_POINTS = ("log_moneyness", "time_to_expiry", *LABELS)
 
 def _between(bounds: tuple[float, float], u: FloatArray) -> FloatArray:
     return bounds[0] + (bounds[1] - bounds[0]) * u
+
+
+def _choose(nodes: IntArray, spacing: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
+    """Draw nodes, half of them evenly, half in proportion to their spacing."""
+    share = spacing[nodes] / spacing[nodes].sum()
+    return rng.choice(nodes, n, p=0.5 * share + 0.5 / len(nodes))
+
+
+def _even(bounds: tuple[float, float], u: FloatArray) -> FloatArray:
+    """Return rates whose codes are even."""
+    low, high = code_rate(np.array(bounds))
+    return np.clip(rate_of(_between((low, high), u)), *bounds)
+
+
+def _code(coding: Coding, put: Put, labels: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return what an operator learns: arrays (states, ...), named as ``amo.batch.Batch`` does."""
+    n = len(put.rate)
+
+    def flat(values: FloatArray) -> FloatArray:
+        return values.reshape(n, values.shape[1] * values.shape[2], *values.shape[3:])
+
+    spot = np.exp(put.log_moneyness)
+    offset = coding.offset(
+        spot,
+        1.0,
+        put.time_to_expiry,
+        put.rate,
+        put.dividend_yield,
+        put.volatility,
+        False,
+        LABELS,
+    )
+    above = {name: labels[name] - offset[name] for name in LABELS}
+    slopes = [spot * above["delta"], above["vega"], above["rho"], above["dividend_rho"]]
+    state = np.stack([put.rate[:, 0, 0], put.dividend_yield[:, 0, 0]], axis=1)
+    turns = np.zeros((n, 2, len(DIRECTIONS), 1))  # the state moves along its own two directions
+    for point, name in enumerate(("rate", "dividend_yield")):
+        turns[:, point, DIRECTIONS.index(name), 0] = rate_slope(state[:, point])
+    return {
+        "points": np.broadcast_to(np.array(STATE_POINTS)[:, None], (n, 2, 1)),
+        "features": code_rate(state)[..., None],
+        "queries": flat(coding.queries(put, np)),
+        "values": flat(above["price"][..., None]),
+        "scale": flat(coding.scale(put, np)[..., None]),
+        "weights": flat(np.maximum(1.0, 1.0 / spot)[..., None]),
+        "feature_tangents": turns,
+        "query_tangents": flat(coding.query_tangents(put)),
+        "scale_tangents": flat(coding.scale_tangents(put)[..., None]),
+        "value_tangents": flat(np.stack(slopes, axis=-1)[..., None]),
+    }
 
 
 def _stopped(

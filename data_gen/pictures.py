@@ -12,11 +12,13 @@ from data_gen.dataset import Arrays
 
 def draw_surfaces(arrays: Arrays, labels: Sequence[str], n_shown: int = 4) -> go.Figure:
     """Draw a few surfaces of a serving set as points in 3-D, a drop-down choosing the quantity."""
-    rows = np.linspace(0, len(arrays["rate"]) - 1, n_shown).astype(int)
+    states = np.linspace(0, len(arrays["rate"]) - 1, n_shown).astype(int)
+    vols = np.linspace(0, arrays["volatility"].shape[1] - 1, n_shown).astype(int)
+    rows = list(zip(states, vols, strict=True))
     figure = go.Figure()
     for row in rows:
         title = (
-            f"r {arrays['rate'][row]:.1%}, q {arrays['dividend_yield'][row]:.1%}, "
+            f"r {arrays['rate'][row[0]]:.1%}, q {arrays['dividend_yield'][row[0]]:.1%}, "
             f"σ {arrays['volatility'][row]:.1%}"
         )
         figure.add_scatter3d(
@@ -37,7 +39,7 @@ def draw_surfaces(arrays: Arrays, labels: Sequence[str], n_shown: int = 4) -> go
             z=1.0 - boundary[order],
             mode="lines",
             name="exercise boundary",
-            showlegend=bool(row == rows[0]),
+            showlegend=row == rows[0],
             line={"width": 5, "color": "black"},
         )
 

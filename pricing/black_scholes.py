@@ -75,8 +75,8 @@ def evaluate(
         ),
         "rho": lambda: sign * T * cash * N2,
         "dividend_rho": lambda: -sign * T * asset * N1,
-        "vanna": lambda: -spread * d2 / (S * sigma),
-        "volga": lambda: spread * root_T * d1 * d2 / sigma,
+        "vanna": lambda: _ratio(-spread * d2, S * sigma),
+        "volga": lambda: _ratio(spread * root_T * d1 * d2, sigma),
         "charm": lambda: (
             (sign * q * asset * N1 - _ratio(spread * (r - q), s) + _ratio(spread * d2, 2.0 * T)) / S
         ),

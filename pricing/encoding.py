@@ -2,16 +2,31 @@
 
 One place for both sides: training data are coded and surrogate answers decoded by these functions,
 so the two cannot drift apart.
+
+The market state (rate, dividend yield) is the operator's input function, given at two points. The
+field it makes is the value of puts of unit strike over :class:`Put`'s other coordinates,
+
+    price = offset + scale × link(output),
+
+with ``offset`` a closed form below the price and ``scale`` the most that can be missing. Calls
+follow by call(S, K, r, q) = put(K, S, q, r).
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pricing import black_scholes
 from pricing.contracts import FloatArray
 
 MAX_RATIO = 8.0  # of |ln F| / (σ√τ): beyond, no time value is left to learn
+STATE_POINTS = (-1.0, 1.0)  # where the input function is given: rate, dividend yield
+_SMALL_RATE = 0.03  # below, the input function is about linear in the rate, above in its logarithm
+DIRECTIONS = ("log_moneyness", "volatility", "rate", "dividend_yield")  # of first derivatives
 
 
 class Coded(NamedTuple):
@@ -53,3 +68,163 @@ def code_european(
         offset=discount * np.maximum(sign * (forward - 1.0), 0.0),
         scale=discount * np.sqrt(forward) * deviation,
     )
+
+
+class Put(NamedTuple):
+    """Puts of unit strike: arrays of numpy or tensors of torch that broadcast."""
+
+    log_moneyness: Any
+    time_to_expiry: Any
+    rate: Any
+    dividend_yield: Any
+    volatility: Any
+
+
+def code_rate(rate: Any, xp: ModuleType = np) -> Any:  # noqa: ANN401  # array or tensor
+    """Return ln(1 + rate / 3 %), the input function: premiums change fastest at small rates."""
+    return xp.log1p(rate / _SMALL_RATE)
+
+
+def rate_slope(rate: Any) -> Any:  # noqa: ANN401  # array or tensor
+    """Return the derivative of :func:`code_rate`."""
+    return 1.0 / (_SMALL_RATE + rate)
+
+
+def rate_of(code: FloatArray) -> FloatArray:
+    """Undo :func:`code_rate`."""
+    return np.asarray(_SMALL_RATE * np.expm1(code))
+
+
+def mirrored(
+    spot: Any,  # noqa: ANN401  # arrays or tensors
+    strike: Any,  # noqa: ANN401
+    expiry: Any,  # noqa: ANN401
+    rate: Any,  # noqa: ANN401
+    dividend_yield: Any,  # noqa: ANN401
+    volatility: Any,  # noqa: ANN401
+    is_call: Any,  # noqa: ANN401
+    xp: ModuleType = np,
+) -> tuple[Put, Any]:
+    """Return the put of unit strike, and the unit that its value is to be multiplied by.
+
+    A put is divided by its strike; a call becomes the put of the same value,
+    call(S, K, r, q) = put(K, S, q, r).
+    """
+    log_moneyness = xp.log(spot / strike)
+    put = Put(
+        xp.where(is_call, -log_moneyness, log_moneyness),
+        expiry,
+        xp.where(is_call, dividend_yield, rate),
+        xp.where(is_call, rate, dividend_yield),
+        volatility,
+    )
+    return put, xp.where(is_call, spot, strike)
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How one exercise style is coded.
+
+    ``queries`` and ``scale`` are pure functions of a put and of the module that computes: numpy or
+    torch, so the same lines make training data and are differentiated when serving.
+
+    Attributes
+    ----------
+    name
+        Of the training set, the preset and the model folder.
+    queries
+        The coordinates of the field, each of about unit size, on a new last axis.
+    scale
+        The most that the price can be above the offset.
+    link
+        What maps the model's output into the possible: positive, or between 0 and 1.
+    """
+
+    name: str
+    is_american: bool
+    queries: Callable[[Put, ModuleType], Any]
+    scale: Callable[[Put, ModuleType], Any]
+    link: str
+
+    def offset(
+        self,
+        spot: FloatArray,
+        strike: npt.ArrayLike,
+        expiry: FloatArray,
+        rate: FloatArray,
+        dividend_yield: FloatArray,
+        volatility: FloatArray,
+        is_call: npt.ArrayLike,
+        quantities: Sequence[str],
+    ) -> dict[str, FloatArray]:
+        """Return price and Greeks of the closed form below.
+
+        For an American the European; for a European the discounted payoff of the forward, which
+        is the same formula at no volatility.
+        """
+        sigma = volatility if self.is_american else np.zeros_like(volatility)
+        return black_scholes.evaluate(
+            spot, strike, expiry, rate, dividend_yield, sigma, is_call, quantities
+        )
+
+    def query_tangents(self, put: Put) -> FloatArray:
+        """Return the derivatives of the queries, (..., directions, coordinates)."""
+        return np.stack([_derivative(self.queries, put, name) for name in DIRECTIONS], axis=-2)
+
+    def scale_tangents(self, put: Put) -> FloatArray:
+        """Return the derivatives of the scale, (..., directions)."""
+        return np.stack([_derivative(self.scale, put, name) for name in DIRECTIONS], axis=-1)
+
+
+def _derivative(
+    function: Callable[[Put, ModuleType], Any], put: Put, name: str, step: float = 1e-30
+) -> FloatArray:
+    """Differentiate by a complex step: Im f(x + ih) / h has no cancellation."""
+    wide = Put(*np.broadcast_arrays(*put))
+    moved = wide._replace(**{name: getattr(wide, name) + 1j * step})
+    return np.asarray(function(moved, np).imag / step)
+
+
+def _similarity(put: Put, xp: ModuleType) -> tuple[Any, Any]:
+    """Return ln F / (σ√τ) and σ√τ."""
+    deviation = put.volatility * xp.sqrt(put.time_to_expiry)
+    carried = (put.rate - put.dividend_yield) * put.time_to_expiry
+    return (put.log_moneyness + carried) / deviation, deviation
+
+
+def _bounded(ratio: Any, xp: ModuleType) -> Any:  # noqa: ANN401  # array or tensor
+    return MAX_RATIO * xp.tanh(ratio / MAX_RATIO) / 3.0
+
+
+def _european_queries(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
+    """Return |ln F| / (σ√τ) and ln σ√τ: the time value over its scale depends on nothing else."""
+    ratio, deviation = _similarity(put, xp)
+    distance = ratio * xp.sign(ratio.real)  # its slope on the forward is the mean of both sides
+    return xp.stack([_bounded(distance, xp), xp.log(deviation) + 1.3 + 0.0 * ratio], -1)
+
+
+def _european_scale(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
+    """Return e^{-rτ} √F σ√τ: size and time decay of the time value."""
+    ratio, deviation = _similarity(put, xp)
+    return xp.exp(0.5 * ratio * deviation - put.rate * put.time_to_expiry) * deviation
+
+
+def _american_queries(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
+    """Return ln F / (σ√τ), ln σ√τ, √τ and ln S/K: the premium has no similarity to use."""
+    ratio, deviation = _similarity(put, xp)
+    columns = [
+        _bounded(ratio, xp),
+        xp.log(deviation) + 1.3,
+        xp.sqrt(put.time_to_expiry) - 0.9,
+        put.log_moneyness,
+    ]
+    return xp.stack([column + 0.0 * ratio for column in columns], -1)
+
+
+def _american_scale(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
+    """Return 1 - e^{-rτ}: no right to exercise early is worth more than the strike's interest."""
+    return -xp.expm1(-put.rate * put.time_to_expiry) + 0.0 * put.log_moneyness
+
+
+EUROPEAN = Coding("european", False, _european_queries, _european_scale, "softplus")
+AMERICAN = Coding("american", True, _american_queries, _american_scale, "sigmoid")

@@ -36,7 +36,7 @@ def hashes(folder: Path) -> str:
 
 
 def wait_for_a_shard(process: "subprocess.Popen[bytes]", folder: Path) -> None:
-    for _ in range(2000):
+    for _ in range(6000):
         if list(folder.glob("shard-*.npz")):
             return
         assert process.poll() is None, "finished before it could be interrupted"
@@ -59,7 +59,7 @@ def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, workers: str) -> N
 
 def test_interrupt_keeps_shards_says_how_to_go_on_and_exits_130(tmp_path: Path) -> None:
     folder = tmp_path / "set"
-    arguments = ["european", "--states", "256", "--out", str(folder), "--workers", "2"]
+    arguments = ["european", "--states", "1024", "--out", str(folder), "--workers", "2"]
     with start(*arguments) as process:
         wait_for_a_shard(process, folder)
         process.send_signal(signal.SIGINT)

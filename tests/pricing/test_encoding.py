@@ -1,0 +1,152 @@
+"""Coordinates and output forms: the same for numpy and torch, exact where they should be."""
+
+import numpy as np
+import pytest
+import torch
+
+from pricing import black_scholes, fd
+from pricing.contracts import Options
+from pricing.encoding import (
+    AMERICAN,
+    DIRECTIONS,
+    EUROPEAN,
+    Coding,
+    Put,
+    code_rate,
+    mirrored,
+    rate_of,
+    rate_slope,
+)
+
+BOTH = pytest.mark.parametrize("coding", [EUROPEAN, AMERICAN], ids=lambda c: c.name)
+
+
+def puts(n: int = 200, seed: int = 0) -> Put:
+    rng = np.random.default_rng(seed)
+    return Put(
+        rng.uniform(-1.5, 1.5, n),
+        rng.uniform(0.01, 3.0, n),
+        rng.uniform(0.0, 0.15, n),
+        rng.uniform(0.0, 0.15, n),
+        rng.uniform(0.05, 1.5, n),
+    )
+
+
+@BOTH
+def test_numpy_and_torch_agree(coding: Coding) -> None:
+    put = puts()
+    same = Put(*(torch.from_numpy(column) for column in put))
+    assert np.allclose(coding.queries(put, np), coding.queries(same, torch).numpy(), atol=1e-13)
+    assert np.allclose(coding.scale(put, np), coding.scale(same, torch).numpy(), atol=1e-13)
+
+
+@BOTH
+def test_tangents_are_derivatives(coding: Coding) -> None:
+    put, h = puts(), 1e-6
+    turned, grown = coding.query_tangents(put), coding.scale_tangents(put)
+    for place, name in enumerate(DIRECTIONS):
+        up, down = (put._replace(**{name: getattr(put, name) + by}) for by in (h, -h))
+        queries = (coding.queries(up, np) - coding.queries(down, np)) / (2 * h)
+        scale = (coding.scale(up, np) - coding.scale(down, np)) / (2 * h)
+        assert np.allclose(turned[:, place], queries, atol=1e-5, rtol=1e-5), name
+        assert np.allclose(grown[:, place], scale, atol=1e-7, rtol=1e-6), name
+
+
+@BOTH
+def test_tangents_are_those_of_automatic_differentiation(coding: Coding) -> None:
+    put = Put(*(torch.from_numpy(column).requires_grad_() for column in puts()))
+    turned = coding.query_tangents(puts())
+    for axis in range(turned.shape[-1]):
+        slopes = torch.autograd.grad(
+            coding.queries(put, torch)[:, axis].sum(),
+            [getattr(put, name) for name in DIRECTIONS],
+            allow_unused=True,
+        )
+        for place, slope in enumerate(slopes):
+            expected = 0.0 if slope is None else slope.numpy()
+            assert np.allclose(turned[:, place, axis], expected, atol=1e-10)
+
+
+def european(put: Put) -> np.ndarray:
+    return black_scholes.price(
+        np.exp(put.log_moneyness),
+        1.0,
+        put.time_to_expiry,
+        put.rate,
+        put.dividend_yield,
+        put.volatility,
+        False,
+    )
+
+
+def output(coding: Coding, put: Put, price: np.ndarray) -> np.ndarray:
+    terms = (np.exp(put.log_moneyness), 1.0, *put[1:4], put.volatility, False)
+    offset = coding.offset(*terms, ("price",))["price"]
+    return (price - offset) / coding.scale(put, np)
+
+
+def test_identity_a_european_s_output_depends_on_its_two_coordinates_alone() -> None:
+    """Other rates, the same ln F and σ√τ, on either side of the forward: the same output."""
+    put = puts()
+    carry = (put.rate - put.dividend_yield) * put.time_to_expiry
+    forward = put.log_moneyness + carry
+    longer = 1.7 * put.time_to_expiry
+    other = Put(
+        -forward - (0.03 - 0.11) * longer,
+        longer,
+        np.full(200, 0.03),
+        np.full(200, 0.11),
+        put.volatility / np.sqrt(1.7),
+    )
+    assert np.allclose(EUROPEAN.queries(put, np), EUROPEAN.queries(other, np), atol=1e-12)
+    a, b = (output(EUROPEAN, p, european(p)) for p in (put, other))
+    assert np.allclose(a, b, atol=1e-10)
+    assert a.min() >= 0
+    assert a.max() < 0.4
+
+
+def test_an_american_s_premium_is_between_nothing_and_the_interest() -> None:
+    put = puts(60, seed=1)
+    options = Options.of(
+        spot=np.exp(put.log_moneyness),
+        strike=1.0,
+        expiry=put.time_to_expiry,
+        rate=put.rate,
+        dividend_yield=put.dividend_yield,
+        volatility=put.volatility,
+        is_call=False,
+        is_american=True,
+    )
+    y = output(AMERICAN, put, fd.evaluate(options, ("price",))["price"])
+    assert y.min() > -1e-3
+    assert y.max() <= 1.0 + 1e-6
+
+
+def test_mirrored_puts_have_the_value_of_the_call() -> None:
+    rng = np.random.default_rng(0)
+    n = 100
+    options = Options.of(
+        spot=rng.uniform(50, 150, n),
+        strike=rng.uniform(50, 150, n),
+        expiry=rng.uniform(0.1, 3, n),
+        rate=rng.uniform(0, 0.1, n),
+        dividend_yield=rng.uniform(0, 0.1, n),
+        volatility=rng.uniform(0.1, 0.9, n),
+        is_call=rng.random(n) < 0.5,
+    )
+    put, unit = mirrored(*options.terms)
+    assert np.allclose(unit * european(put), black_scholes.price(*options.terms), atol=1e-10)
+
+
+def test_slope_of_the_european_on_the_forward_is_the_mean_of_both_sides() -> None:
+    put = Put(*(torch.tensor([v], dtype=torch.float64) for v in (0.0, 1.0, 0.05, 0.05, 0.2)))
+    x = put.log_moneyness.requires_grad_()
+    distance = EUROPEAN.queries(put._replace(log_moneyness=x), torch)[:, 0]
+    assert torch.autograd.grad(distance.sum(), x)[0].item() == 0.0
+
+
+def test_rates_come_back() -> None:
+    rate = np.linspace(0.0, 0.15, 31)
+    assert np.allclose(rate_of(code_rate(rate)), rate, atol=1e-15)
+    h = 1e-7
+    assert np.allclose(rate_slope(rate), (code_rate(rate + h) - code_rate(rate - h)) / (2 * h))
