@@ -41,8 +41,18 @@ bench: $(STAMP)  ## measure the engines and data_gen, rewrite the tables that qu
 data: $(STAMP)  ## the training sets that the shipped models need, under data/
 	$(BIN)/python -m data_gen
 
-models: $(STAMP)  ## train the shipped surrogates (not there yet)
-	@echo "the surrogates are not there yet: see README, 'What is not there yet'"; exit 1
+MODELS := european american american-mlp
+models: $(STAMP)  ## make the data, train the shipped surrogates, measure them, write their cards
+	$(BIN)/python -m data_gen european
+	$(BIN)/python -m data_gen american
+	set -e; for name in $(MODELS); do \
+	    $(BIN)/python -m amo train $$name --data data/$${name%-mlp} --out runs/$$name; \
+	    mkdir -p models/$$name; \
+	    cp runs/$$name/weights.safetensors runs/$$name/config.json runs/$$name/metrics.json \
+	        runs/$$name/log.jsonl models/$$name/; \
+	    $(BIN)/python -m pricing assess models/$$name; \
+	done
+	$(BIN)/python -m pricing report
 
 clean:  ## remove the environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

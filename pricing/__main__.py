@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from amo.errors import CheckpointError
 from amo.files import FileError, write_text
-from pricing import bench, report
 from pricing.batch import implied_vol_frame, price_frame
 from pricing.comparison import compare_frame
 from pricing.contracts import OptionFrameError
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     try:
         return int(args.run(args))
-    except (OptionFrameError, FileError) as error:
+    except (OptionFrameError, FileError, CheckpointError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except ValueError as error:  # an argument that argparse cannot judge
@@ -88,7 +88,13 @@ def _parser() -> argparse.ArgumentParser:
     measure = _command(commands, "bench", "ratios of the engines, measured in one run", _bench)
     measure.add_argument("--json", type=Path, nargs="?", const=Path("-"), metavar="FILE")
     measure.add_argument("--contracts", type=int, default=300, metavar="N")
-    measure.add_argument("--rows", type=int, default=1_000_000, metavar="N")
+    measure.add_argument("--rows", type=int, default=1_000_000, metavar="N", help="of large books")
+    measure.add_argument("--book", type=int, default=100_000, metavar="N", help="American rows")
+
+    assess = _command(commands, "assess", "measure a model's errors into metrics.json", _assess)
+    assess.add_argument("model", type=Path, help="a folder such as models/american")
+    assess.add_argument("--contracts", type=int, default=5_000, metavar="N")
+    assess.add_argument("--seed", type=int, default=2_026, metavar="N")
 
     _command(commands, "report", "write the README's tables from the results files", _report)
     return parser
@@ -204,7 +210,9 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _bench(args: argparse.Namespace) -> int:
-    results = bench.run(n_contracts=args.contracts, n_rows=args.rows)
+    from pricing import bench  # noqa: PLC0415  # torch is slow to import
+
+    results = bench.run(n_contracts=args.contracts, n_rows=args.rows, n_book=args.book)
     text = json.dumps(results, indent=2) + "\n"
     if args.json is None:
         print(bench.as_text(results))
@@ -216,7 +224,25 @@ def _bench(args: argparse.Namespace) -> int:
     return 0
 
 
+def _assess(args: argparse.Namespace) -> int:
+    from amo import checkpoint  # noqa: PLC0415  # torch is slow to import
+    from pricing.assessment import assess  # noqa: PLC0415
+    from pricing.surrogate import Surrogate  # noqa: PLC0415
+
+    surrogate = Surrogate.load(args.model)
+    found = assess(surrogate, args.contracts, args.seed)
+    checkpoint.write_metrics({**surrogate.metrics, **found}, args.model)
+    box = found["box"]
+    print(
+        f"box: price RMSE {box['price']['rmse']:.1e}, max {box['price']['max']:.1e}; whole domain: "
+        f"RMSE {found['domain']['price']['rmse']:.1e}; wrote {args.model / checkpoint.METRICS}"
+    )
+    return 0
+
+
 def _report(_: argparse.Namespace) -> int:
+    from pricing import report  # noqa: PLC0415  # torch is slow to import
+
     for path in report.write():
         print(f"wrote {path}", file=sys.stderr)
     return 0

@@ -1,7 +1,14 @@
-"""How fast and how exact each engine is: ratios measured in one run."""
+"""How fast and how exact each engine is: ratios measured in one run.
 
+Loops over single options are timed on one core each. The surrogates price a whole book at once, on
+all cores that torch takes, as a user would: their times are per row of a book of 100,000 Americans
+over 200 market states.
+"""
+
+import json
 import os
 import platform
+import subprocess
 import sys
 import time
 import tracemalloc
@@ -16,37 +23,24 @@ from pricing.batch import price_frame
 from pricing.contracts import FloatArray, Options
 from pricing.engines import FIRST_GREEKS
 from pricing.implied_vol import implied_volatility
+from pricing.samples import BOX, STATES, draw_book, frame_of, random_options
+from pricing.surrogate import SurrogateEngine
 
-BOX = {
-    "ln(S/K)": (-0.4, 0.4),
-    "expiry": (0.05, 2.0),
-    "volatility": (0.1, 0.6),
-    "rate": (0.0, 0.10),
-    "dividend_yield": (0.0, 0.08),
-}
+_SEED = 20_261_116
 _AMERICAN = ("fd", "fd-fast", "quantlib", "quantlib-fast", "quantlib-fd")
+_LOOPED = 4_000  # rows of the book on which loops are timed
 
 
-def random_options(n: int, seed: int, *, is_american: bool) -> Options:
-    """Draw contracts of strike 100, uniform over :data:`BOX`, calls and puts."""
-    rng = np.random.default_rng(seed)
-    x, expiry, volatility, rate, dividend_yield = (rng.uniform(*BOX[k], n) for k in BOX)
-    return Options.of(
-        spot=100.0 * np.exp(x),
-        strike=100.0,
-        expiry=expiry,
-        rate=rate,
-        dividend_yield=dividend_yield,
-        volatility=volatility,
-        is_call=rng.random(n) < 0.5,
-        is_american=is_american,
-    )
-
-
-def run(*, n_contracts: int = 300, n_rows: int = 1_000_000) -> dict[str, Any]:
+def run(
+    *, n_contracts: int = 300, n_rows: int = 1_000_000, n_book: int = 100_000
+) -> dict[str, Any]:
     """Measure everything; times are the best of several runs in this one process."""
     _say("American options against QdFp high precision")
     american = _american(n_contracts)
+    _say("a book by the surrogates, and by a loop over QdFp")
+    surrogates, book = _surrogates(n_contracts, n_book)
+    _say(f"{n_rows:,} rows by the surrogate in a process of its own")
+    book |= _large(n_rows)
     _say("the frame layer against the bare formula")
     frame = _frame_layer(n_rows)
     fd_fast, quantlib_fd = american["fd-fast"], american["quantlib-fd"]
@@ -57,10 +51,13 @@ def run(*, n_contracts: int = 300, n_rows: int = 1_000_000) -> dict[str, Any]:
             "python": platform.python_version(),
             "numpy": np.__version__,
         },
-        "command": f"python -m pricing bench --contracts {n_contracts} --rows {n_rows}",
+        "command": (
+            f"python -m pricing bench --contracts {n_contracts} --rows {n_rows} --book {n_book}"
+        ),
         "box": {name: list(bounds) for name, bounds in BOX.items()},
         "n_contracts": n_contracts,
-        "american": american,
+        "american": {**american, **surrogates},
+        "book": book,
         # QuantLib's grid keeps delta and gamma with the price: its price alone is the fair time
         "fd_fast_over_quantlib_fd": (
             quantlib_fd["microseconds_price"] / fd_fast["microseconds_price_delta_gamma"]
@@ -70,7 +67,7 @@ def run(*, n_contracts: int = 300, n_rows: int = 1_000_000) -> dict[str, Any]:
 
 
 def _american(n: int) -> dict[str, dict[str, float]]:
-    options = random_options(n, seed=20_261_116, is_american=True)
+    options = random_options(n, seed=_SEED, is_american=True)
     truth = _values(engines.get_engine("quantlib-high-precision"), options, ("price",))["price"]
     return {
         name: _american_row(
@@ -101,26 +98,101 @@ def _american_row(
     if engine.name != "quantlib-fd":  # minutes
         found: list[FloatArray] = []
         seconds = _best(
-            lambda: found.append(implied_volatility(engine, options, truth, workers=1)[0]), 1
+            lambda: found.append(implied_volatility(engine, options, truth, workers=1).volatility),
+            1,
         )
         row["microseconds_implied_vol"] = 1e6 * seconds / len(options)
         row["implied_vols_found"] = float(np.isfinite(found[0]).sum())
     return row
 
 
+def _surrogates(n: int, n_book: int) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+    """Return table rows of the surrogates, and how they compare with QdFp fast on one book."""
+    options = random_options(n, seed=_SEED, is_american=True)
+    truth = _values(engines.get_engine("quantlib-high-precision"), options, ("price",))["price"]
+    book = draw_book(n_book)
+    rows = {
+        engine.name: _surrogate_row(engine, book, options, truth)
+        for engine in SurrogateEngine.load_all()
+    }
+    loop, few = engines.get_engine("quantlib-fast"), book.take(slice(0, _LOOPED))
+    _values(loop, few.take(slice(0, 2)), ("price",))
+    quotes = _values(loop, few, ("price",))["price"]
+    five = ("price", *FIRST_GREEKS)
+    seconds = {
+        "price": _best(lambda: _values(loop, few, ("price",))),
+        "five_greeks": _best(lambda: _values(loop, few, five), 1),
+        "implied_vol": _best(lambda: implied_volatility(loop, few, quotes, workers=1), 1),
+    }
+    ours = rows["amo"]
+    lonely = random_options(min(n_book, 2_000), seed=_SEED + 1, is_american=True)
+    engine = SurrogateEngine.load()
+    european = random_options(n_book, seed=_SEED + 2, is_american=False)
+    european = european.with_values(rate=book.rate, dividend_yield=book.dividend_yield)
+    formula = engines.get_engine("analytic")
+    return rows, {
+        "rows": float(n_book),
+        "states": float(STATES),
+        "looped_rows": float(len(few)),
+        **{f"quantlib_fast_microseconds_{k}": 1e6 * v / len(few) for k, v in seconds.items()},
+        **{
+            f"{k}_times_faster": 1e6 * v / len(few) / ours[f"microseconds_{k}"]
+            for k, v in seconds.items()
+        },
+        "microseconds_price_one_state_a_row": 1e6
+        * _best(lambda: engine.evaluate(lonely, ("price",)))
+        / len(lonely),
+        "microseconds_european_five_greeks": 1e6
+        * _best(lambda: engine.evaluate(european, five))
+        / len(european),
+        "microseconds_formula_five_greeks": 1e6
+        * _best(lambda: formula.evaluate(european, five))
+        / len(european),
+    }
+
+
+def _surrogate_row(
+    engine: SurrogateEngine, book: Options, options: Options, truth: FloatArray
+) -> dict[str, float]:
+    def microseconds(quantities: tuple[str, ...]) -> float:
+        return 1e6 * _best(lambda: engine.evaluate(book, quantities)) / len(book)
+
+    error = engine.evaluate(options, ("price",))[0]["price"] - truth
+    quotes = engine.evaluate(book, ("price",))[0]["price"]
+    found: list[FloatArray] = []
+    seconds = _best(lambda: found.append(implied_volatility(engine, book, quotes).volatility), 1)
+    return {
+        "microseconds_price": microseconds(("price",)),
+        "microseconds_price_delta_gamma": microseconds(("price", "delta", "gamma")),
+        "microseconds_five_greeks": microseconds(("price", *FIRST_GREEKS)),
+        "price_rmse": float(np.sqrt(np.mean(error**2))),
+        "price_max": float(np.abs(error).max()),
+        "microseconds_implied_vol": 1e6 * seconds / len(book),
+        "implied_vols_found": float(np.isfinite(found[0]).sum()),
+    }
+
+
+def _large(n_rows: int) -> dict[str, float]:
+    """Price many rows with five Greeks in a process of its own; return seconds and memory."""
+    program = (
+        "import json, resource, time\n"
+        "from pricing import price_frame, samples\n"
+        f"frame = samples.frame_of(samples.draw_book({n_rows}))\n"
+        "start = time.perf_counter()\n"
+        "price_frame(frame, 'amo', progress=False)\n"
+        "seconds = time.perf_counter() - start\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "print(json.dumps({'large_seconds': seconds, 'large_peak_megabytes': peak}))\n"
+    )
+    run = subprocess.run(  # noqa: S603  # our own interpreter and program
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    return {"large_rows": float(n_rows), **json.loads(run.stdout)}
+
+
 def _frame_layer(n: int) -> dict[str, float]:
     options = random_options(n, seed=7, is_american=False)
-    frame = pd.DataFrame(
-        {
-            "spot": options.spot,
-            "strike": options.strike,
-            "expiry": options.expiry,
-            "rate": options.rate,
-            "dividend_yield": options.dividend_yield,
-            "volatility": options.volatility,
-            "option_type": np.where(options.is_call, "call", "put"),
-        }
-    )
+    frame = frame_of(options).drop(columns="exercise")
     quantities = ("price", *FIRST_GREEKS)
     bare = _best(lambda: black_scholes.evaluate(*options.terms, quantities))
     framed = _best(lambda: price_frame(frame, "analytic", progress=False))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -52,6 +52,29 @@ class Engine(Protocol):
         progress: Callable[[int], None] | None = None,
     ) -> tuple[Values, Failures]:
         """Return an array per quantity, and a reason for each row that could not be priced."""
+
+
+@runtime_checkable
+class BoundedEngine(Engine, Protocol):
+    """An engine that knows a part of the world only, and how wrong it is there.
+
+    It refuses what lies outside: :mod:`pricing.batch` gives such rows to :func:`fallbacks`.
+    """
+
+    def inside(self, options: Options) -> BoolArray:
+        """Return which rows it knows."""
+
+    def price_error(self, options: Options) -> FloatArray:
+        """Return the price error that 99 of 100 rows like these stay below."""
+
+    def implied_volatility(
+        self,
+        options: Options,
+        price: FloatArray,
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> FloatArray:
+        """Return the volatility that gives each price, NaN where it knows none."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +147,14 @@ def _quantlib(method: str) -> Engine:
     return QuantLibEngine(method)  # type: ignore[arg-type]  # names below are its methods
 
 
+def _surrogate() -> Engine:
+    from pricing.surrogate import SurrogateEngine  # noqa: PLC0415  # torch is slow to import
+
+    return SurrogateEngine.load()
+
+
 ENGINES: Mapping[str, Callable[[], Engine]] = {
+    "amo": _surrogate,
     "analytic": AnalyticEngine,
     "fd": FDEngine,
     "fd-fast": lambda: FDEngine("fd-fast", fd.FAST),
@@ -142,6 +172,14 @@ def get_engine(engine: str | Engine) -> Engine:
     if engine not in ENGINES:
         raise ValueError(f"unknown engine {engine!r}; there are: {', '.join(ENGINES)}")
     return ENGINES[engine]()
+
+
+def fallbacks(options: Options) -> list[tuple[Engine, BoolArray]]:
+    """Return who prices rows that a bounded engine does not know: formula, or QuantLib."""
+    return [
+        (AnalyticEngine(), ~options.is_american),
+        (get_engine("quantlib"), options.is_american),
+    ]
 
 
 def evaluate(

@@ -1,7 +1,7 @@
 """Implied volatility of European and American quotes, with the reason where there is none."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -9,10 +9,18 @@ from scipy.optimize import elementwise
 
 from pricing import black_scholes, limits
 from pricing.contracts import FloatArray, Options, Problem
-from pricing.engines import Engine
+from pricing.engines import BoundedEngine, Engine, get_engine
 
 _TOLERANCE = 1e-8  # of volatility
 _LOWEST, _HIGHEST = 1e-3, 10.0  # volatilities tried for Americans
+
+
+class Inverted(NamedTuple):
+    """Volatilities, NaN where there is none; who found each, None for nobody; and why not."""
+
+    volatility: FloatArray
+    engine: npt.NDArray[np.object_]
+    problems: list[Problem]
 
 
 def implied_volatility(
@@ -20,54 +28,92 @@ def implied_volatility(
     options: Options,
     price: FloatArray,
     *,
+    falls_back: bool = True,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
-) -> tuple[FloatArray, list[Problem]]:
+) -> Inverted:
     """Return the volatility at which each option is worth its price; NaN with a reason if none.
 
-    ``options.volatility`` is not read. Europeans are inverted by the closed form whatever the
-    engine; Americans by a bracketed search on the engine's prices, all rows at once. An American
-    is worth no less than its European, so the European's implied volatility bounds it from above.
+    ``options.volatility`` is not read. A bounded engine inverts what it knows, and the rest falls
+    back to formula and QuantLib, or not. Otherwise Europeans are inverted by the closed form
+    whatever the engine, and Americans by a bracketed search on the engine's prices.
     """
     low, high = limits.bounds(options)
     dead = options.expiry <= 0
     rounding = 1e-13 * (options.spot + options.strike)
     below, above = ~dead & (price <= low + rounding), ~dead & (price >= high - rounding)
-    problems = [
-        Problem("price", reason, np.flatnonzero(mask))
-        for mask, reason in (
-            (dead, "no implied volatility at expiry"),
-            (below & (price < low - rounding), "price is below its no-arbitrage bound"),
-            (below & (price >= low - rounding), "price is at its lower bound: no time value"),
-            (above, "price is at or above its upper no-arbitrage bound"),
-        )
-        if mask.any()
-    ]
-    european = black_scholes.implied_volatility(
-        price,
-        options.spot,
-        options.strike,
-        options.expiry,
-        options.rate,
-        options.dividend_yield,
-        options.is_call,
+    found = Inverted(
+        np.full(len(options), np.nan),
+        np.full(len(options), None, dtype=object),
+        [
+            Problem("price", reason, np.flatnonzero(mask))
+            for mask, reason in (
+                (dead, "no implied volatility at expiry"),
+                (below & (price < low - rounding), "price is below its no-arbitrage bound"),
+                (below & (price >= low - rounding), "price is at its lower bound: no time value"),
+                (above, "price is at or above its upper no-arbitrage bound"),
+            )
+            if mask.any()
+        ],
     )
-    can_solve = ~(dead | below | above)
-    result = np.where(can_solve & ~options.is_american, european, np.nan)
-    rows = np.flatnonzero(can_solve & options.is_american)
-    if len(rows):
-        result[rows] = _search(engine, options, price, european, rows, workers, progress)
+    rows = np.flatnonzero(~(dead | below | above))
     if progress is not None:
         progress(len(options) - len(rows))
-    unsolved = can_solve & np.isnan(result)
+    if isinstance(engine, BoundedEngine):
+        own = engine.implied_volatility(options.take(rows), price[rows], progress=progress)
+        is_found = np.isfinite(own)
+        found.volatility[rows[is_found]] = own[is_found]
+        found.engine[rows[is_found]] = engine.name
+        rows = rows[~is_found]
+        if not falls_back:
+            reason = f"no volatility in the domain of {engine.name} gives this price"
+            found.problems.extend([Problem("price", reason, rows)] if len(rows) else [])
+            return found
+        engine, progress = get_engine("quantlib"), None  # its rows are counted already
+    _solve(engine, options, price, rows, found, workers, progress)
+    return found
+
+
+def _solve(
+    engine: Engine,
+    options: Options,
+    price: FloatArray,
+    rows: npt.NDArray[np.intp],
+    found: Inverted,
+    workers: int | None,
+    progress: Callable[[int], None] | None,
+) -> None:
+    """Invert the rows by closed form and search, and enter what is found.
+
+    An American is worth no less than its European, so the European's implied volatility bounds it
+    from above.
+    """
+    chosen = options.take(rows)
+    european = np.full(len(options), np.nan)
+    european[rows] = black_scholes.implied_volatility(
+        price[rows],
+        chosen.spot,
+        chosen.strike,
+        chosen.expiry,
+        chosen.rate,
+        chosen.dividend_yield,
+        chosen.is_call,
+    )
+    early, late = rows[chosen.is_american], rows[~chosen.is_american]
+    found.volatility[late] = european[late]
+    if progress is not None:
+        progress(len(late))
+    if len(early):
+        found.volatility[early] = _search(
+            engine, options, price, european, early, workers, progress
+        )
     tried = f"no volatility in [{_LOWEST:g}, {_HIGHEST:g}] gives this price by {engine.name}"
-    for mask, reason in (
-        (unsolved & options.is_american, tried),
-        (unsolved & ~options.is_american, "time value is too small to hold a volatility"),
-    ):
-        if mask.any():
-            problems.append(Problem("price", reason, np.flatnonzero(mask)))
-    return result, problems
+    small = "time value is too small to hold a volatility"
+    for part, name, reason in ((early, engine.name, tried), (late, "analytic", small)):
+        is_unsolved = np.isnan(found.volatility[part])
+        found.engine[part[~is_unsolved]] = name
+        if is_unsolved.any():
+            found.problems.append(Problem("price", reason, part[is_unsolved]))
 
 
 def _search(

@@ -1,16 +1,28 @@
 """The README's tables, written from the results files that programs measured."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from amo.report import ROOT, Tables, fill_file
+from amo import checkpoint
+from amo.report import RESULTS, ROOT, Tables, fill_file, from_results
+from pricing import cards, pictures
+from pricing.surrogate import MODELS
 
 
 def write() -> list[Path]:
     """Rewrite every marked table; return the files written."""
     readme = ROOT / "README.md"
     fill_file(readme, README_TABLES)
-    return [readme]
+    results = json.loads((RESULTS / "engines.json").read_text(encoding="utf-8"))
+    picture = ROOT / "docs" / "pictures" / "pareto.svg"
+    pictures.draw_pareto(results["american"], picture)
+    return [
+        readme,
+        picture,
+        *(cards.write(path.parent) for path in sorted(MODELS.glob("*/config.json"))),
+    ]
 
 
 def engine_table(results: dict[str, Any]) -> str:
@@ -22,12 +34,12 @@ def engine_table(results: dict[str, Any]) -> str:
     for name, row in results["american"].items():
         implied = row.get("microseconds_implied_vol")
         lines.append(
-            f"| `{name}` | {row['microseconds_price']:,.0f} "
-            f"| {row['microseconds_five_greeks']:,.0f} "
-            f"| {'' if implied is None else format(implied, ',.0f')} "
+            f"| `{name}` | {_short(row['microseconds_price'])} "
+            f"| {_short(row['microseconds_five_greeks'])} "
+            f"| {'' if implied is None else _short(implied)} "
             f"| {row['price_rmse']:.1e} | {row['price_max']:.1e} |"
         )
-    frame, machine = results["frame"], results["machine"]
+    frame, machine, book = results["frame"], results["machine"], results["book"]
     box = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in results["box"].items())
     solve = (
         "- A grid solve with price, delta and gamma (`fd-fast`) takes 1/"
@@ -40,13 +52,39 @@ def engine_table(results: dict[str, Any]) -> str:
     )
     origin = (
         f"American options, {results['n_contracts']} random contracts, K = 100, {box}; truth: "
-        "QuantLib's QdFp high precision. Time per option on one core."
+        "QuantLib's QdFp high precision. Time per option on one core; of the surrogate per row of "
+        f"a book of {book['rows']:,.0f} rows over {book['states']:.0f} market states, on all cores."
+    )
+    if "mlp" in results["american"]:
+        origin += " `mlp` is a plain network on the same coding, labels and training time."
+    ratios = (
+        f"- `amo` prices that book {book['price_times_faster']:.0f} × faster than a loop over "
+        f"QdFp fast, with five Greeks {book['five_greeks_times_faster']:.0f} ×, and inverts it "
+        f"{book['implied_vol_times_faster']:.0f} × faster than a bracketed search on QdFp fast."
+    )
+    losses = (
+        "- Where it loses: QdFp fast is more exact; a row with a market state of its own costs "
+        f"{book['microseconds_price_one_state_a_row']:,.0f} µs; on Europeans the formula takes "
+        f"{book['microseconds_formula_five_greeks']:.2f} µs with five Greeks, the surrogate "
+        f"{book['microseconds_european_five_greeks']:.1f}."
+    )
+    large = (
+        f"- {book['large_rows']:,.0f} American rows with five Greeks by `amo`: "
+        f"{book['large_seconds']:.0f} s, at most {book['large_peak_megabytes']:,.0f} MB in the "
+        "whole process."
     )
     measured = (
         f"Measured by `{results['command']}` on {machine['cores']} cores "
         f"({machine['processor']}), Python {machine['python']}."
     )
-    return "\n".join([*lines, "", origin, "", solve, layer, "", measured]) + "\n"
+    return (
+        "\n".join([*lines, "", origin, "", ratios, losses, large, solve, layer, "", measured])
+        + "\n"
+    )
+
+
+def _short(microseconds: float) -> str:
+    return f"{microseconds:,.0f}" if microseconds >= 20 else f"{microseconds:.1f}"
 
 
 def data_table(results: dict[str, Any]) -> str:
@@ -76,7 +114,56 @@ def data_table(results: dict[str, Any]) -> str:
     return "\n".join([*lines, "", speed, measured]) + "\n"
 
 
+def surrogate_table() -> str:
+    """Return what the shipped models say of their errors, as a Markdown table."""
+    names = {"european": "European", "american": "American"}
+    metrics = {name: checkpoint.read_metrics(MODELS / name) for name in names}
+    notes = {name: checkpoint.load(MODELS / name)[1].notes for name in names}
+
+    def row(title: str, text: Callable[[dict[str, Any]], str]) -> str:
+        return f"| {title} | " + " | ".join(text(metrics[name]) for name in names) + " |"
+
+    greeks = ("delta", "gamma", "vega", "rho", "theta")
+    lines = [
+        f"| K = 100 | {' | '.join(names.values())} |",
+        "|---|---:|---:|",
+        row("relative L2 of V(S, t)", lambda m: f"{m['surfaces']['relative_l2']:.1e}"),
+        row(
+            "price RMSE / max, box",
+            lambda m: f"{m['box']['price']['rmse']:.1e} / {m['box']['price']['max']:.1e}",
+        ),
+        row("price RMSE, whole domain", lambda m: f"{m['domain']['price']['rmse']:.1e}"),
+        *(
+            row(f"{greek} RMSE, box", lambda m, g=greek: f"{m['box'][g]['rmse']:.1e}")  # type: ignore[misc]
+            for greek in greeks
+        ),
+        row(
+            "prices below intrinsic / above the upper bound / below the European",
+            lambda m: " / ".join(
+                str(m["bounds"][k]) for k in ("below_intrinsic", "above_upper", "below_european")
+            ),
+        ),
+        row(
+            "steps of strike ladders not monotone or convex",
+            lambda m: f"{m['ladder']['share']:.2%}",
+        ),
+    ]
+    trained = "; ".join(
+        f"{title} {notes[name]['minutes']:.0f} minutes on {notes[name]['hardware']}"
+        for name, title in names.items()
+    )
+    n = metrics["american"]["contracts"]
+    return (
+        "\n".join(lines)
+        + f"\n\n{n:,} fresh contracts each in the box and in the domain; training: {trained}. By "
+        "region, and how to train them again: "
+        + ", ".join(f"[models/{name}](models/{name}/MODEL_CARD.md)" for name in names)
+        + ".\n"
+    )
+
+
 README_TABLES: Tables = {
-    "engines": engine_table,
-    "data_gen": data_table,
+    "engines": from_results("engines", engine_table),
+    "surrogates": surrogate_table,
+    "data_gen": from_results("data_gen", data_table),
 }

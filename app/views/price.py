@@ -5,11 +5,11 @@ import streamlit as st
 
 from app.inputs import contract_form
 from pricing import ENGINES, compare_frame, price_frame
-from pricing.engines import FIRST_GREEKS
+from pricing.engines import FIRST_GREEKS, Engine, get_engine
 
 _SHOWN = {
-    "European": ("analytic", "quantlib", "fd", "fd-fast"),
-    "American": ("quantlib", "fd", "fd-fast", "quantlib-fast"),
+    "European": ("analytic", "amo", "quantlib", "fd", "fd-fast"),
+    "American": ("quantlib", "amo", "fd", "fd-fast", "quantlib-fast"),
 }
 _HEADERS = {
     "price": "price",
@@ -24,10 +24,16 @@ _HEADERS = {
 _FORMATS = {"difference": "%.1e", "microseconds": "%.0f"}
 
 
+@st.cache_resource(show_spinner=False)
+def _engine(name: str) -> Engine:
+    """Return an engine that all sessions share; models are loaded once."""
+    return get_engine(name)
+
+
 @st.cache_data(max_entries=500, show_spinner=False)
 def _prices(contract: dict[str, float | str], engines: tuple[str, ...]) -> pd.DataFrame:
     """Return one row an engine: price, difference to the first, Greeks and time."""
-    found = compare_frame(pd.DataFrame([contract]), engines)
+    found = compare_frame(pd.DataFrame([contract]), [_engine(name) for name in engines])
     row = found.rows.iloc[0]
     table = pd.DataFrame(
         {
@@ -46,7 +52,10 @@ def _prices(contract: dict[str, float | str], engines: tuple[str, ...]) -> pd.Da
 @st.cache_data(max_entries=500, show_spinner=False)
 def _reason(contract: dict[str, float | str], engine: str) -> str:
     """Return why an engine does not price a contract."""
-    return str(price_frame(pd.DataFrame([contract]), engine, errors="coerce")["error"].iloc[0])
+    priced = price_frame(
+        pd.DataFrame([contract]), _engine(engine), out_of_domain="raise", errors="coerce"
+    )
+    return str(priced["error"].iloc[0])
 
 
 st.title("Price")
@@ -67,5 +76,5 @@ for exercise, engines in _SHOWN.items():
         st.warning(_reason({**contract, "exercise": exercise.lower()}, str(engine)))
 st.caption(
     f"{len(ENGINES)} engines are installed: {', '.join(ENGINES)}. Times are for one option and "
-    "mostly overhead: books are priced far faster a row. The neural surrogate is not there yet."
+    "mostly overhead: books are priced far faster a row."
 )

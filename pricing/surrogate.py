@@ -1,0 +1,505 @@
+"""The player: trained operators that price books.
+
+A price goes this way. Rows of one market state share one encoding of it; a call's state is that of
+the put it mirrors (:func:`pricing.encoding.mirrored`). The decoder answers every row,
+:meth:`Surrogate._above` makes of its answer what the option is worth above a closed form, and
+:meth:`Surrogate._combine` adds the closed form. Greeks are derivatives of these very numbers:
+through the decoder backwards, through the encoder by differences, once per state, and by formula
+for the closed form. Rows that are to be exercised need none.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from scipy.optimize import elementwise
+from torch import Tensor
+
+from amo import checkpoint
+from amo.errors import CheckpointError
+from amo.operator import Operator
+from pricing import limits, packs, regions
+from pricing.contracts import BoolArray, FloatArray, Options
+from pricing.domain import Domain
+from pricing.encoding import (
+    AMERICAN,
+    EUROPEAN,
+    STATE_POINTS,
+    Coding,
+    code_rate,
+    mirrored,
+    rate_slope,
+)
+from pricing.packs import IntArray, Pack
+
+MODELS = Path(__file__).parents[1] / "models"
+_STOPPED = 1e-5  # per unit strike: an American with less time value has the Greeks of exercise
+_BOUNDARY = 0.02  # root of the first of the time values from which the boundary is read
+_TOLERANCE = 1e-6  # of implied volatilities and of the logarithm of boundaries
+
+# of the input function, for its derivative: wide enough for rounding, narrow enough for curvature
+_STEPS = {torch.float32: 2e-2, torch.float64: 1e-4}
+
+Values = dict[str, FloatArray]
+Progress = Callable[[int], None] | None
+
+# Derivatives of the value that a quantity is made of: S spot, v volatility, T expiry, r rate,
+# q dividend yield. The first is its own.
+_DERIVATIVES: dict[str, tuple[str, ...]] = {
+    "price": (),
+    "delta": ("S",),
+    "gamma": ("SS",),
+    "vega": ("v",),
+    "theta": ("S", "SS"),
+    "rho": ("r",),
+    "dividend_rho": ("q",),
+    "vanna": ("Sv",),
+    "volga": ("vv",),
+    "charm": ("ST",),
+}
+_SIGN = {"charm": -1.0}  # time passes as expiry shrinks
+
+
+class _Rows(NamedTuple):
+    """The terms of options as tensors (states, rows)."""
+
+    spot: Tensor
+    strike: Tensor
+    expiry: Tensor
+    rate: Tensor
+    dividend_yield: Tensor
+    volatility: Tensor
+    is_call: Tensor
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """One trained operator that prices one exercise style.
+
+    Any thread may use it: no call changes it.
+
+    Attributes
+    ----------
+    coding
+        What its numbers mean.
+    operator, differentiable
+        The same weights twice: with fused operations, and with those that differentiate twice.
+    domain
+        Where it was trained; it is not asked elsewhere.
+    metrics
+        Its measured errors, see :mod:`pricing.assessment`.
+    """
+
+    coding: Coding
+    operator: Operator
+    differentiable: Operator
+    domain: Domain
+    metrics: dict[str, Any]
+
+    @classmethod
+    def load(cls, folder: Path, device: torch.device | str = "cpu") -> Self:
+        """Read a model folder; the training set says what its numbers mean."""
+        operator, recipe = checkpoint.load(folder, device)
+        learned = recipe.notes.get("data", {}).get("set")
+        coding = {c.name: c for c in (EUROPEAN, AMERICAN)}.get(learned)
+        if coding is None or coding.link != recipe.link:
+            raise CheckpointError(
+                f"{folder} learned the set {learned!r} with link {recipe.link!r}: that is no "
+                "surrogate of options; `make models` trains them"
+            )
+        operator.requires_grad_(requires_grad=False)
+        differentiable = deepcopy(operator)
+        differentiable.use_plain_operations()
+        domain = Domain.from_dict(recipe.domain)
+        return cls(coding, operator, differentiable, domain, checkpoint.read_metrics(folder))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.operator.points.shift.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the network; everything around it is float64."""
+        return self.operator.points.shift.dtype
+
+    def outside(self, options: Options) -> list[tuple[BoolArray, str]]:
+        """Return masks of rows outside of the model's domain, each with its reason."""
+        put, _ = mirrored(*options.terms)
+        coordinates = {
+            "rate": put.rate,
+            "dividend_yield": put.dividend_yield,
+            "volatility": put.volatility,
+            "expiry": put.time_to_expiry,
+            "log_moneyness": put.log_moneyness,
+        }
+        reasons = []
+        for name, values in coordinates.items():
+            low, high = getattr(self.domain, name)
+            text = f"{name} of the (mirrored) put is outside of the model's [{low:g}, {high:g}]"
+            reasons.append((~((values >= low) & (values <= high)), text))
+        return reasons
+
+    def evaluate(
+        self, options: Options, quantities: Sequence[str], progress: Progress = None
+    ) -> Values:
+        """Return price and Greeks of options inside the domain."""
+        wanted = tuple(dict.fromkeys(d for name in quantities for d in _DERIVATIVES[name]))
+        above = {name: np.zeros(len(options)) for name in ("", *wanted)}
+        for pack, latent, turned in self._encoded(options, wanted):
+            rows = self._tensors(options, pack)
+            with torch.no_grad():
+                value = self._above(self.operator, rows, latent).cpu().numpy()
+            pack.put(value, into=above[""])
+            is_live = pack.is_row & ~self._is_stopped(options, pack, value)
+            if wanted and is_live.any():
+                live, is_kept = pack.narrowed(is_live)
+                slopes = self._differentiate(
+                    self._tensors(options, live),
+                    latent[is_kept],
+                    {name: pair[:, is_kept] for name, pair in turned.items()},
+                    wanted,
+                )
+                for name, values in slopes.items():
+                    live.put(values, into=above[name])
+            if progress is not None:
+                progress(int(pack.lengths.sum()))
+        return self._combine(options, quantities, above)
+
+    def price_error(self, options: Options) -> FloatArray:
+        """Return the 99th percentile of the price error in each row's region, from the metrics."""
+        bars = np.array([region["price"]["p99"] for region in self.metrics["regions"]])
+        return np.asarray(bars[regions.number(options)] * options.strike / self.metrics["strike"])
+
+    def implied_volatility(
+        self, options: Options, price: FloatArray, progress: Progress = None
+    ) -> FloatArray:
+        """Return the volatility inside the domain at which each option has its price, or NaN.
+
+        Only the decoder repeats: volatility is one of its coordinates.
+        """
+
+        def place(some: Options, volatility: FloatArray) -> Options:
+            return some.with_values(volatility=volatility)
+
+        def excess(some: Options, above: FloatArray, rows: IntArray) -> FloatArray:
+            return np.asarray((self._price(some, above) - price[rows]) / some.strike)
+
+        return self._roots(options, self.domain.volatility, place, excess, progress)
+
+    def exercise_boundary(self, options: Options) -> FloatArray:
+        """Return the spot at which exercise begins; NaN where it is outside of the domain.
+
+        ``options.spot`` is not read. At the boundary the time value has a double zero, so its root
+        is about linear in log-spot: that is read at three levels, well above the model's error,
+        and continued to zero.
+        """
+        if not self.coding.is_american:
+            raise ValueError("only Americans have an exercise boundary")
+
+        def place(some: Options, x: FloatArray) -> Options:
+            return some.with_values(spot=some.strike * np.exp(np.where(some.is_call, -x, x)))
+
+        def log_moneyness_at(time_value: float) -> FloatArray:
+            def excess(some: Options, above: FloatArray, _: IntArray) -> FloatArray:
+                price = self.coding.offset(*some.terms, ("price",))["price"] + above
+                put, unit = mirrored(*some.terms)
+                return np.asarray(price / unit + np.expm1(put.log_moneyness) - time_value)
+
+            return self._roots(options, (self.domain.log_moneyness[0], 0.0), place, excess)
+
+        near, middle, far = (log_moneyness_at((n * _BOUNDARY) ** 2) for n in (1, 2, 3))
+        return place(options, 3.0 * near - 3.0 * middle + far).spot
+
+    def _roots(
+        self,
+        options: Options,
+        bracket: tuple[float, float],
+        place: Callable[[Options, FloatArray], Options],
+        excess: Callable[[Options, FloatArray, IntArray], FloatArray],
+        progress: Progress = None,
+    ) -> FloatArray:
+        """Solve excess(x) = 0 for every row, where ``place`` puts x into options; NaN if none."""
+        result = np.full(len(options), np.nan)
+        for pack, latent, _ in self._encoded(options, ()):
+            rows = pack.rows[pack.is_row]
+            result[rows] = self._roots_of(options, pack, latent, bracket, place, excess)
+            if progress is not None:
+                progress(int(pack.lengths.sum()))
+        return result
+
+    def _roots_of(
+        self,
+        options: Options,
+        pack: Pack,
+        latent: Tensor,
+        bracket: tuple[float, float],
+        place: Callable[[Options, FloatArray], Options],
+        excess: Callable[[Options, FloatArray, IntArray], FloatArray],
+    ) -> FloatArray:
+        """Solve one pack; every try decodes the rows that are not yet solved."""
+        rows = pack.rows[pack.is_row]
+        # rows of one state stand together, here and in whatever is left of them
+        numbers = Pack(np.cumsum(pack.is_row).reshape(pack.rows.shape) - 1, pack.lengths)
+
+        def at(x: FloatArray, position: IntArray) -> FloatArray:
+            placed = place(options.take(rows[position]), x)
+            is_left = np.zeros(len(rows), dtype=np.bool_)
+            is_left[position] = True
+            left, is_kept = numbers.narrowed(pack.is_row & is_left[numbers.rows])
+            among = np.cumsum(is_left) - 1  # from numbers of rows to places among those left
+            some = Pack(among[left.rows], left.lengths)
+            with torch.no_grad():
+                above = self._above(self.operator, self._tensors(placed, some), latent[is_kept])
+            values = np.empty(len(x))
+            some.put(above.cpu().numpy(), into=values)
+            return excess(placed, values, rows[position])
+
+        root = elementwise.find_root(
+            at,
+            (np.full(len(rows), bracket[0]), np.full(len(rows), bracket[1])),
+            args=(np.arange(len(rows)),),
+            tolerances={"xatol": _TOLERANCE, "xrtol": 0.0, "fatol": 1e-8, "frtol": 0.0},
+            maxiter=60,
+        )
+        return np.where(root.success, root.x, np.nan)
+
+    def _encoded(
+        self, options: Options, derivatives: Sequence[str]
+    ) -> Iterator[tuple[Pack, Tensor, dict[str, Tensor]]]:
+        """Yield packs of rows with their states' encodings, and those of states around them."""
+        put, _ = mirrored(*options.terms)
+        # which number of the state of the mirrored put moves with the option's rate or yield
+        moves = {"r": options.is_call, "q": ~options.is_call}
+        known: FloatArray | None = None
+        latent, turned = torch.empty(0), dict[str, Tensor]()
+        for pack in packs.gather(put.rate, put.dividend_yield, options.is_call):
+            state = np.stack([put.rate[pack.states], put.dividend_yield[pack.states]], axis=1)
+            key = np.column_stack([state, options.is_call[pack.states]])
+            if known is None or not np.array_equal(known, key):
+                known = key
+                features = self._features(code_rate(state))
+                latent = self._encode(features)
+                turned = {
+                    name: self._encode_around(features, moves[name][pack.states])
+                    for name in derivatives
+                    if name in moves
+                }
+            yield pack, latent, turned
+
+    def _encode(self, features: Tensor) -> Tensor:
+        points = torch.tensor(STATE_POINTS, device=self.device, dtype=self.dtype).unsqueeze(-1)
+        with torch.no_grad():
+            return self.operator.encode(points.expand(len(features), -1, -1), features)
+
+    def _encode_around(self, features: Tensor, is_second: BoolArray) -> Tensor:
+        """Return encodings of two states around each, (2, states, ...), one of its rates moved.
+
+        By an equal step of the input function to either side; :meth:`_between` knows its size.
+        """
+        step = _STEPS[self.dtype] * np.column_stack([~is_second, is_second])
+        moved = self._features(step)
+        both = self._encode(torch.cat([features + moved, features - moved]))
+        pair: Tensor = both.unflatten(0, (2, len(features)))
+        return pair
+
+    def _features(self, values: FloatArray) -> Tensor:
+        return torch.from_numpy(values).unsqueeze(-1).to(self.device, self.dtype)
+
+    def _tensors(self, options: Options, pack: Pack) -> _Rows:
+        return _Rows(*(torch.from_numpy(term[pack.rows]).to(self.device) for term in options.terms))
+
+    def _above(self, operator: Operator, rows: _Rows, latent: Tensor) -> Tensor:
+        """Return what options (states, rows) are worth above the closed form."""
+        put, unit = mirrored(*rows, torch)
+        queries = self.coding.queries(put, torch).to(self.dtype)
+        answer = operator.decode(latent, queries).squeeze(-1).double()
+        value: Tensor = unit * self.coding.scale(put, torch) * answer
+        return value
+
+    def _differentiate(
+        self, rows: _Rows, latent: Tensor, turned: dict[str, Tensor], wanted: Sequence[str]
+    ) -> Values:
+        """Return the wanted derivatives of the value above the closed form, (states, rows) each."""
+        leaves = {
+            "S": rows.spot,
+            "v": rows.volatility,
+            "T": rows.expiry,
+            "r": rows.rate,
+            "q": rows.dividend_yield,
+        }
+        for letter in set("".join(wanted)):
+            leaves[letter].requires_grad_()
+        found: dict[str, Tensor] = {}
+        letters = sorted({name[0] for name in wanted})
+        slopes = torch.autograd.grad(
+            self._above(self.differentiable, rows, latent).sum(),
+            [leaves[letter] for letter in letters],
+            create_graph=any(len(name) > 1 for name in wanted),
+        )
+        for letter, slope in zip(letters, slopes, strict=True):
+            found[letter] = slope
+            seconds = [name for name in wanted if len(name) > 1 and name[0] == letter]
+            if seconds:
+                curvatures = torch.autograd.grad(
+                    slope.sum(), [leaves[name[1]] for name in seconds], retain_graph=True
+                )
+                found.update(zip(seconds, curvatures, strict=True))
+        still = _Rows(*(tensor.detach() for tensor in rows))
+        for letter, pair in turned.items():
+            found[letter] = found[letter] + self._between(still, leaves[letter].detach(), pair)
+        return {name: found[name].detach().cpu().numpy() for name in wanted}
+
+    def _between(self, rows: _Rows, rate: Tensor, pair: Tensor) -> Tensor:
+        """Return the derivative of :meth:`_above` by a rate through the encoding of its state.
+
+        A central difference: forward mode costs four times as much and agrees to 1e-4 of it.
+        """
+        with torch.no_grad():
+            forth, back = (self._above(self.operator, rows, latent) for latent in pair)
+            slope: Tensor = rate_slope(rate) * (forth - back) / (2.0 * _STEPS[self.dtype])
+        return slope
+
+    def _price(self, options: Options, above: FloatArray) -> FloatArray:
+        """Return prices within their bounds."""
+        price = self.coding.offset(*options.terms, ("price",))["price"] + above
+        if self.coding.is_american:
+            exercised = limits.intrinsic(options.spot, options.strike, options.is_call)
+            return np.maximum(price, exercised)
+        return np.minimum(price, limits.bounds(options)[1])
+
+    def _combine(self, options: Options, quantities: Sequence[str], above: Values) -> Values:
+        """Add the closed form; theta follows from the others by the equation they solve."""
+        S, r, q = options.spot, options.rate, options.dividend_yield
+        names = {*quantities, *(("delta", "gamma") if "theta" in quantities else ())}
+        closed = self.coding.offset(*options.terms, tuple(names - {"price", "theta"}))
+        values = {
+            name: closed[name] + _SIGN.get(name, 1.0) * above[_DERIVATIVES[name][0]]
+            for name in closed
+        }
+        values["price"] = self._price(options, above[""])
+        if "theta" in quantities:
+            values["theta"] = (
+                r * values["price"]
+                - (r - q) * S * values["delta"]
+                - 0.5 * (options.volatility * S) ** 2 * values["gamma"]
+            )
+        if self.coding.is_american:
+            _stop(options, values)
+        return {name: values[name] for name in quantities}
+
+    def _is_stopped(self, options: Options, pack: Pack, above: FloatArray) -> BoolArray:
+        """Return which rows (states, rows) are to be exercised, so that Greeks need no decoding."""
+        if not self.coding.is_american:
+            return np.zeros(pack.rows.shape, dtype=np.bool_)
+        some = options.take(pack.rows.ravel())
+        return is_stopped(some, self._price(some, above.ravel())).reshape(pack.rows.shape)
+
+
+def is_stopped(options: Options, price: FloatArray) -> BoolArray:
+    """Return which Americans are worth no more than their exercise, up to the models' error."""
+    exercised = limits.intrinsic(options.spot, options.strike, options.is_call)
+    small = _STOPPED * np.where(options.is_call, options.spot, options.strike)
+    return np.asarray((exercised > 0) & (price - exercised < small))
+
+
+def _stop(options: Options, values: Values) -> None:
+    """Give Americans that are to be exercised the Greeks of what they are exchanged for."""
+    if "theta" in values:  # more time is never worth less
+        values["theta"] = np.minimum(values["theta"], 0.0)
+    stopped = is_stopped(options, values["price"])
+    for name in values.keys() - {"price"}:
+        greek = np.where(options.is_call, 1.0, -1.0) if name == "delta" else 0.0
+        values[name] = np.where(stopped, greek, values[name])
+
+
+@dataclass(frozen=True)
+class SurrogateEngine:
+    """The engine "amo": one surrogate for each exercise style."""
+
+    european: Surrogate
+    american: Surrogate
+    name: str = "amo"
+
+    @classmethod
+    def load(cls, folder: Path = MODELS, device: torch.device | str = "cpu") -> Self:
+        """Read both model folders."""
+        if missing := [c.name for c in (EUROPEAN, AMERICAN) if not (folder / c.name).is_dir()]:
+            raise CheckpointError(
+                f"{folder} holds no model {' and no model '.join(missing)}: `make models` trains "
+                "them, or choose another engine"
+            )
+        european, american = (
+            Surrogate.load(folder / coding.name, device) for coding in (EUROPEAN, AMERICAN)
+        )
+        if european.coding.is_american or not american.coding.is_american:
+            raise CheckpointError(f"{folder} has its two models in each other's place")
+        return cls(european, american)
+
+    @classmethod
+    def load_all(cls, folder: Path = MODELS, device: torch.device | str = "cpu") -> list[Self]:
+        """Read the player and, where it is there, its rival: a plain MLP on the same coding."""
+        player, rival = cls.load(folder, device), folder / "american-mlp"
+        if not rival.is_dir():
+            return [player]
+        return [player, cls(player.european, Surrogate.load(rival, device), name="mlp")]
+
+    def refusals(self, options: Options) -> list[tuple[BoolArray, str]]:
+        """Refuse rows outside of the domain: nothing is extrapolated."""
+        return [
+            (mask & (options.is_american == surrogate.coding.is_american), reason)
+            for surrogate in (self.european, self.american)
+            for mask, reason in surrogate.outside(options)
+        ]
+
+    def inside(self, options: Options) -> BoolArray:
+        """Return which rows lie in the domain of their style's model."""
+        return np.asarray(~np.any([mask for mask, _ in self.refusals(options)], axis=0))
+
+    def evaluate(
+        self,
+        options: Options,
+        quantities: Sequence[str],
+        *,
+        workers: int | None = None,  # noqa: ARG002  # torch has threads of its own
+        progress: Progress = None,
+    ) -> tuple[Values, dict[int, str]]:
+        """Return price and Greeks; rows outside of the domain are failures, never numbers."""
+        values = {name: np.full(len(options), np.nan) for name in quantities}
+        for surrogate, rows in self._shares(options, self.inside(options)):
+            part = surrogate.evaluate(options.take(rows), quantities, progress)
+            for name in quantities:
+                values[name][rows] = part[name]
+        failures: dict[int, str] = {}
+        for mask, reason in self.refusals(options):
+            failures.update(dict.fromkeys(np.flatnonzero(mask).tolist(), reason))
+        return values, failures
+
+    def price_error(self, options: Options) -> FloatArray:
+        """Return the error that 99 of 100 test rows of the same region and style stayed below."""
+        result = np.full(len(options), np.nan)
+        for surrogate, rows in self._shares(options, np.ones(len(options), dtype=np.bool_)):
+            result[rows] = surrogate.price_error(options.take(rows))
+        return result
+
+    def implied_volatility(
+        self, options: Options, price: FloatArray, *, progress: Progress = None
+    ) -> FloatArray:
+        """Return the volatility in the domain that gives each price, NaN where there is none."""
+        result = np.full(len(options), np.nan)
+        low, high = self.european.domain.volatility
+        known = options.with_values(volatility=np.full(len(options), 0.5 * (low + high)))
+        for surrogate, rows in self._shares(options, self.inside(known)):
+            result[rows] = surrogate.implied_volatility(options.take(rows), price[rows], progress)
+        return result
+
+    def _shares(self, options: Options, chosen: BoolArray) -> Iterator[tuple[Surrogate, IntArray]]:
+        """Yield each surrogate with its rows among the chosen ones, if there are any."""
+        for surrogate in (self.european, self.american):
+            rows = np.flatnonzero(chosen & (options.is_american == surrogate.coding.is_american))
+            if len(rows):
+                yield surrogate, rows
