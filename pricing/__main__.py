@@ -70,13 +70,30 @@ def _parser() -> argparse.ArgumentParser:
         choices=["natural", "market"],
         help="natural: per year and per 1.00; market: per day and per 1 %%",
     )
-    price.add_argument("--error-bars", action="store_true", help="add price_error (engine fd)")
+    price.add_argument(
+        "--error-bars", action="store_true", help="add price_error (engines amo and fd)"
+    )
+    price.add_argument(
+        "--out-of-domain",
+        default="fallback",
+        choices=["fallback", "nan", "raise"],
+        help="rows that engine amo was not trained for: another engine, empty, or refused",
+    )
     _add_errors(price)
 
     implied = _command(commands, "implied-vol", "invert quotes to volatilities", _implied_vol)
     _add_book(implied)
     implied.add_argument("--engine", default="quantlib", choices=list(ENGINES))
     implied.add_argument("--price-column", default="price", metavar="NAME")
+    implied.add_argument(
+        "--error-bars", action="store_true", help="add implied_volatility_error (engine amo)"
+    )
+    implied.add_argument(
+        "--out-of-domain",
+        default="fallback",
+        choices=["fallback", "nan"],
+        help="quotes that engine amo cannot invert: by another engine, or empty",
+    )
     _add_errors(implied)
 
     compare = _command(commands, "compare", "errors and times of several engines", _compare)
@@ -166,6 +183,7 @@ def _price(args: argparse.Namespace) -> int:
         greeks=greeks,  # type: ignore[arg-type]  # the three literals of the table above
         units=args.units,
         error_bars=args.error_bars,
+        out_of_domain=args.out_of_domain,
         errors=args.errors,
         columns=_columns(args),
         workers=args.workers,
@@ -181,6 +199,8 @@ def _implied_vol(args: argparse.Namespace) -> int:
         read_table(args.book),
         args.price_column,
         args.engine,
+        error_bars=args.error_bars,
+        out_of_domain=args.out_of_domain,
         errors=args.errors,
         columns=_columns(args),
         workers=args.workers,

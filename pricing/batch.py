@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from tqdm import tqdm
 
-from pricing import engines
+from pricing import black_scholes, engines
 from pricing.contracts import (
     BoolArray,
     Errors,
@@ -141,6 +141,7 @@ def implied_vol_frame(
     price_column: Hashable = "price",
     engine: str | Engine = "quantlib",
     *,
+    error_bars: bool = False,
     out_of_domain: Literal["fallback", "nan"] = "fallback",
     errors: Errors = "raise",
     columns: Mapping[str, Hashable] | None = None,
@@ -153,10 +154,17 @@ def implied_vol_frame(
     Adds ``implied_volatility``, ``inverted_by`` and ``error``: a quote without a volatility gets
     NaN and the reason, never an exception; ``errors`` rules only unreadable rows. Europeans are
     inverted by the closed form, Americans with the engine's prices; engine "amo" inverts both where
-    it was trained, ``out_of_domain`` ("fallback", "nan") says what happens to the others.
+    it was trained, ``out_of_domain`` ("fallback", "nan") says what happens to the others, and
+    ``error_bars`` adds ``implied_volatility_error``: the stated error of the price over vega. Where
+    that is large, the quote has less time value than the model can see.
     """
     chosen = engines.get_engine(engine)
-    _check_request(frame, ("implied_volatility", "inverted_by", "error"), errors, "natural")
+    bounded = chosen if isinstance(chosen, BoundedEngine) else None
+    if error_bars and bounded is None:
+        raise ValueError(f'engine "{chosen.name}" states no error of volatilities; "amo" does')
+    added = ["implied_volatility", "inverted_by", "error"]
+    added += ["implied_volatility_error"] * error_bars
+    _check_request(frame, added, errors, "natural")
     n_columns = sum(label == price_column for label in getattr(frame, "columns", ()))
     if n_columns != 1:
         raise OptionFrameError(
@@ -167,7 +175,7 @@ def implied_vol_frame(
     options, problems = read_options(frame, columns, unread=("volatility",))
     root = np.sqrt(np.maximum(options.expiry, 1e-12))  # NaN stays NaN
     options = options.with_values(volatility=0.5 / root)  # a mild one, to ask who is refused
-    if not isinstance(chosen, BoundedEngine):
+    if bounded is None:
         readable = np.flatnonzero(good_rows(len(frame), problems))
         problems += _refused(Route(chosen, readable), options)
     _raise_if_wanted(problems, errors, frame)
@@ -185,11 +193,25 @@ def implied_vol_frame(
     problems += [Problem(p.column, p.reason, rows[p.rows]) for p in found.problems]
     result = frame.copy(deep=False)
     result["implied_volatility"] = _in_place(found.volatility, rows, len(frame))
+    if bounded is not None and error_bars:
+        own = found.engine == chosen.name
+        stated = _volatility_error(bounded, options.take(rows[own]), found.volatility[own])
+        result["implied_volatility_error"] = _in_place(stated, rows[own], len(frame))
     names = np.full(len(frame), None, dtype=object)
     names[rows] = found.engine
     result["inverted_by"] = pd.Categorical(names)
     result["error"] = error_texts(len(frame), problems)
     return result
+
+
+def _volatility_error(
+    engine: BoundedEngine, options: Options, volatility: FloatArray
+) -> FloatArray:
+    """Return the stated price error over the European's vega; infinite where that is nothing."""
+    solved = options.with_values(volatility=volatility)
+    vega = black_scholes.evaluate(*solved.terms, ("vega",))["vega"]
+    with np.errstate(divide="ignore"):
+        return np.asarray(engine.price_error(solved) / vega)
 
 
 def _greek_names(greeks: Greeks) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from pricing.engines import BoundedEngine, Engine, get_engine
 
 _TOLERANCE = 1e-8  # of volatility
 _LOWEST, _HIGHEST = 1e-3, 10.0  # volatilities tried for Americans
+_NEAR = 0.7  # of the European's: where the search looks first
 
 
 class Inverted(NamedTuple):
@@ -144,6 +145,8 @@ def _search(
         if len(short) == 0:
             break
         high[short] = np.minimum(high[short] * growth, taken[1][short])
+    near = np.maximum(low, _NEAR * high)  # the early-exercise premium seldom moves it further
+    low = np.where(excess(near, everywhere) < 0, near, low)
     n_done = 0
 
     def report(state: Any) -> None:  # noqa: ANN401  # scipy's result object has no public type

@@ -470,13 +470,15 @@ class SurrogateEngine:
     ) -> tuple[Values, dict[int, str]]:
         """Return price and Greeks; rows outside of the domain are failures, never numbers."""
         values = {name: np.full(len(options), np.nan) for name in quantities}
-        for surrogate, rows in self._shares(options, self.inside(options)):
+        failures: dict[int, str] = {}
+        is_inside = np.ones(len(options), dtype=np.bool_)
+        for mask, reason in self.refusals(options):
+            failures.update(dict.fromkeys(np.flatnonzero(mask).tolist(), reason))
+            is_inside &= ~mask
+        for surrogate, rows in self._shares(options, is_inside):
             part = surrogate.evaluate(options.take(rows), quantities, progress)
             for name in quantities:
                 values[name][rows] = part[name]
-        failures: dict[int, str] = {}
-        for mask, reason in self.refusals(options):
-            failures.update(dict.fromkeys(np.flatnonzero(mask).tolist(), reason))
         return values, failures
 
     def price_error(self, options: Options) -> FloatArray:

@@ -116,6 +116,20 @@ def test_implied_vol_inverts_a_chain(book: Path, tmp_path: Path) -> None:
     assert np.allclose(pd.read_parquet(out)["implied_volatility"], 0.2, atol=1e-7)
 
 
+def test_surrogate_prices_and_inverts_from_the_shell(book: Path, tmp_path: Path) -> None:
+    priced, inverted = tmp_path / "priced.csv", tmp_path / "vols.csv"
+    options = ["--engine", "amo", "--error-bars", "--out-of-domain", "nan"]
+    assert main(["price", str(book), "-o", str(priced), *options]) == 0
+    table = pd.read_csv(priced)
+    assert table["in_domain"].all()
+    assert (table["price_error"] > 0).all()
+    table.drop(columns=["sigma", "price_error", "engine", "in_domain"]).to_csv(book, index=False)
+    assert main(["implied-vol", str(book), "-o", str(inverted), *options]) == 0
+    vols = pd.read_csv(inverted)
+    assert np.allclose(vols["implied_volatility"], 0.2, atol=1e-3)
+    assert (vols["inverted_by"] == "amo").all()
+
+
 def test_compare_prints_a_table(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(book), "--engines", "quantlib,fd", "--regions"]) == 0
     printed = capsys.readouterr().out

@@ -312,7 +312,9 @@ def test_implied_volatility_comes_back(engine: SurrogateEngine) -> None:
     values = engine.evaluate(options, quantities)[0]
     chosen = values["vega"] > 1.0  # a random model need not rise with volatility
     frame = frame_of(options).assign(price=values["price"])[chosen]
-    found = implied_vol_frame(frame.drop(columns="volatility"), engine=engine, out_of_domain="nan")
+    found = implied_vol_frame(
+        frame.drop(columns="volatility"), engine=engine, out_of_domain="nan", error_bars=True
+    )
     known = found["implied_volatility"].notna()
     again = price_frame(
         frame[known].drop(columns="price").assign(volatility=found["implied_volatility"][known]),
@@ -322,6 +324,10 @@ def test_implied_volatility_comes_back(engine: SurrogateEngine) -> None:
     assert known.mean() > 0.9
     assert np.abs(again["price"] - frame["price"][known]).max() < 1e-2
     assert (found["inverted_by"][known] == "amo").all()
+    assert (found["implied_volatility_error"][known] > 0).all()
+    assert found["implied_volatility_error"][~known].isna().all()
+    with pytest.raises(ValueError, match="states no error"):
+        implied_vol_frame(frame, engine="quantlib", error_bars=True)
 
 
 def test_quotes_without_a_volatility_in_the_domain_fall_back(engine: SurrogateEngine) -> None:
