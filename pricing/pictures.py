@@ -18,11 +18,11 @@ def draw_pareto(engines: Mapping[str, Mapping[str, float]], path: Path) -> None:
     """Draw every engine's price error against its time per option; left and low is better."""
     figure = Figure(figsize=(11.0, 4.2), layout="constrained")
     for axes, (column, title) in zip(figure.subplots(1, 3), _LABELS.items(), strict=True):
-        for name, row in engines.items():
+        for number, (name, row) in enumerate(engines.items()):
             if column not in row:
                 continue
-            ours = name in ("amo", "mlp")
-            axes.loglog(row[column], row["price_rmse"], "D" if ours else "o", markersize=7)
+            shape = "D" if name in ("amo", "mlp") else "o"
+            axes.loglog(row[column], row["price_rmse"], shape, color=f"C{number}", markersize=7)
             axes.annotate(
                 name,
                 (row[column], row["price_rmse"]),
