@@ -4,7 +4,8 @@ For a weight matrix with gradient G, running means L of G Gᵀ and R of Gᵀ G h
 V. Adam runs on Uᵀ G V, where gradients are nearly uncorrelated, and its step is turned back. The
 bases follow by one orthogonal iteration every few steps.
 
-Measured on the American field (3 minutes, two cores): half of AdamW's error.
+Measured on the American field, two cores: validation RMSE 5.5e-5 after 1,500 steps and 167 seconds;
+AdamW 8.9e-5 after 3,000 steps and 230 seconds.
 
 References
 ----------
