@@ -346,16 +346,7 @@ def _code(coding: Coding, put: Put, labels: Mapping[str, FloatArray]) -> dict[st
         return values.reshape(n, values.shape[1] * values.shape[2], *values.shape[3:])
 
     spot = np.exp(put.log_moneyness)
-    offset = coding.offset(
-        spot,
-        1.0,
-        put.time_to_expiry,
-        put.rate,
-        put.dividend_yield,
-        put.volatility,
-        False,
-        LABELS,
-    )
+    offset = coding.offset(*put.terms, LABELS)
     above = {name: labels[name] - offset[name] for name in LABELS}
     slopes = [spot * above["delta"], above["vega"], above["rho"], above["dividend_rho"]]
     state = np.stack([put.rate[:, 0, 0], put.dividend_yield[:, 0, 0]], axis=1)

@@ -19,12 +19,12 @@ import numpy as np
 import pandas as pd
 
 from pricing import black_scholes, engines
+from pricing.amo_engine import SurrogateEngine
 from pricing.batch import price_frame
 from pricing.contracts import FloatArray, Options
 from pricing.engines import FIRST_GREEKS
 from pricing.implied_vol import implied_volatility
 from pricing.samples import BOX, STATES, draw_book, frame_of, random_options
-from pricing.surrogate import SurrogateEngine
 
 _SEED = 20_261_116
 _AMERICAN = ("fd", "fd-fast", "quantlib", "quantlib-fast", "quantlib-fd")

@@ -79,6 +79,12 @@ class Put(NamedTuple):
     dividend_yield: Any
     volatility: Any
 
+    @property
+    def terms(self) -> tuple[Any, float, Any, Any, Any, Any, bool]:
+        """The arguments of the closed form, in its order."""
+        x, expiry, rate, dividend_yield, volatility = self
+        return np.exp(x), 1.0, expiry, rate, dividend_yield, volatility, False
+
 
 def code_rate(rate: Any, xp: ModuleType = np) -> Any:  # noqa: ANN401  # array or tensor
     """Return ln(1 + rate / 3 %), the input function: premiums change fastest at small rates."""

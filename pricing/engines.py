@@ -148,7 +148,7 @@ def _quantlib(method: str) -> Engine:
 
 
 def _surrogate() -> Engine:
-    from pricing.surrogate import SurrogateEngine  # noqa: PLC0415  # torch is slow to import
+    from pricing.amo_engine import SurrogateEngine  # noqa: PLC0415  # torch is slow to import
 
     return SurrogateEngine.load()
 

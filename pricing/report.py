@@ -8,7 +8,7 @@ from typing import Any
 from amo import checkpoint
 from amo.report import RESULTS, ROOT, Tables, fill_file, from_results
 from pricing import cards, pictures
-from pricing.surrogate import MODELS
+from pricing.amo_engine import MODELS
 
 
 def write() -> list[Path]:

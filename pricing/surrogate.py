@@ -36,7 +36,6 @@ from pricing.encoding import (
 )
 from pricing.packs import IntArray, Pack
 
-MODELS = Path(__file__).parents[1] / "models"
 _STOPPED = 1e-5  # per unit strike: an American with less time value has the Greeks of exercise
 _BOUNDARY = 0.02  # root of the first of the time values from which the boundary is read
 _TOLERANCE = 1e-6  # of implied volatilities and of the logarithm of boundaries
@@ -149,13 +148,15 @@ class Surrogate:
     ) -> Values:
         """Return price and Greeks of options inside the domain."""
         wanted = tuple(dict.fromkeys(d for name in quantities for d in _DERIVATIVES[name]))
-        above = {name: np.zeros(len(options)) for name in ("", *wanted)}
+        price = np.empty(len(options))
+        above = {name: np.zeros(len(options)) for name in wanted}
         for pack, latent, turned in self._encoded(options, wanted):
-            rows = self._tensors(options, pack)
             with torch.no_grad():
-                value = self._above(self.operator, rows, latent).cpu().numpy()
-            pack.put(value, into=above[""])
-            is_live = pack.is_row & ~self._is_stopped(options, pack, value)
+                value = self._above(self.operator, self._tensors(options, pack), latent)
+            some = options.take(pack.rows.ravel())
+            found = self._price(some, value.cpu().numpy().ravel())
+            pack.put(found.reshape(pack.rows.shape), into=price)
+            is_live = pack.is_row & ~self._is_stopped(some, found).reshape(pack.rows.shape)
             if wanted and is_live.any():
                 live, is_kept = pack.narrowed(is_live)
                 slopes = self._differentiate(
@@ -168,7 +169,7 @@ class Surrogate:
                     live.put(values, into=above[name])
             if progress is not None:
                 progress(int(pack.lengths.sum()))
-        return self._combine(options, quantities, above)
+        return self._combine(options, quantities, price, above)
 
     def price_error(self, options: Options) -> FloatArray:
         """Return the 99th percentile of the price error in each row's region, from the metrics."""
@@ -372,8 +373,10 @@ class Surrogate:
             return np.maximum(price, exercised)
         return np.minimum(price, limits.bounds(options)[1])
 
-    def _combine(self, options: Options, quantities: Sequence[str], above: Values) -> Values:
-        """Add the closed form; theta follows from the others by the equation they solve."""
+    def _combine(
+        self, options: Options, quantities: Sequence[str], price: FloatArray, above: Values
+    ) -> Values:
+        """Add the closed form to Greeks; theta follows by the equation that they solve."""
         S, r, q = options.spot, options.rate, options.dividend_yield
         names = {*quantities, *(("delta", "gamma") if "theta" in quantities else ())}
         closed = self.coding.offset(*options.terms, tuple(names - {"price", "theta"}))
@@ -381,7 +384,7 @@ class Surrogate:
             name: closed[name] + _SIGN.get(name, 1.0) * above[_DERIVATIVES[name][0]]
             for name in closed
         }
-        values["price"] = self._price(options, above[""])
+        values["price"] = price
         if "theta" in quantities:
             values["theta"] = (
                 r * values["price"]
@@ -389,119 +392,22 @@ class Surrogate:
                 - 0.5 * (options.volatility * S) ** 2 * values["gamma"]
             )
         if self.coding.is_american:
-            _stop(options, values)
+            self._stop(options, values)
         return {name: values[name] for name in quantities}
 
-    def _is_stopped(self, options: Options, pack: Pack, above: FloatArray) -> BoolArray:
-        """Return which rows (states, rows) are to be exercised, so that Greeks need no decoding."""
+    def _is_stopped(self, options: Options, price: FloatArray) -> BoolArray:
+        """Return which options are worth no more than their exercise, up to the model's error."""
         if not self.coding.is_american:
-            return np.zeros(pack.rows.shape, dtype=np.bool_)
-        some = options.take(pack.rows.ravel())
-        return is_stopped(some, self._price(some, above.ravel())).reshape(pack.rows.shape)
+            return np.zeros(len(options), dtype=np.bool_)
+        exercised = limits.intrinsic(options.spot, options.strike, options.is_call)
+        small = _STOPPED * np.where(options.is_call, options.spot, options.strike)
+        return np.asarray((exercised > 0) & (price - exercised < small))
 
-
-def is_stopped(options: Options, price: FloatArray) -> BoolArray:
-    """Return which Americans are worth no more than their exercise, up to the models' error."""
-    exercised = limits.intrinsic(options.spot, options.strike, options.is_call)
-    small = _STOPPED * np.where(options.is_call, options.spot, options.strike)
-    return np.asarray((exercised > 0) & (price - exercised < small))
-
-
-def _stop(options: Options, values: Values) -> None:
-    """Give Americans that are to be exercised the Greeks of what they are exchanged for."""
-    if "theta" in values:  # more time is never worth less
-        values["theta"] = np.minimum(values["theta"], 0.0)
-    stopped = is_stopped(options, values["price"])
-    for name in values.keys() - {"price"}:
-        greek = np.where(options.is_call, 1.0, -1.0) if name == "delta" else 0.0
-        values[name] = np.where(stopped, greek, values[name])
-
-
-@dataclass(frozen=True)
-class SurrogateEngine:
-    """The engine "amo": one surrogate for each exercise style."""
-
-    european: Surrogate
-    american: Surrogate
-    name: str = "amo"
-
-    @classmethod
-    def load(cls, folder: Path = MODELS, device: torch.device | str = "cpu") -> Self:
-        """Read both model folders."""
-        if missing := [c.name for c in (EUROPEAN, AMERICAN) if not (folder / c.name).is_dir()]:
-            raise CheckpointError(
-                f"{folder} holds no model {' and no model '.join(missing)}: `make models` trains "
-                "them, or choose another engine"
-            )
-        european, american = (
-            Surrogate.load(folder / coding.name, device) for coding in (EUROPEAN, AMERICAN)
-        )
-        if european.coding.is_american or not american.coding.is_american:
-            raise CheckpointError(f"{folder} has its two models in each other's place")
-        return cls(european, american)
-
-    @classmethod
-    def load_all(cls, folder: Path = MODELS, device: torch.device | str = "cpu") -> list[Self]:
-        """Read the player and, where it is there, its rival: a plain MLP on the same coding."""
-        player, rival = cls.load(folder, device), folder / "american-mlp"
-        if not rival.is_dir():
-            return [player]
-        return [player, cls(player.european, Surrogate.load(rival, device), name="mlp")]
-
-    def refusals(self, options: Options) -> list[tuple[BoolArray, str]]:
-        """Refuse rows outside of the domain: nothing is extrapolated."""
-        return [
-            (mask & (options.is_american == surrogate.coding.is_american), reason)
-            for surrogate in (self.european, self.american)
-            for mask, reason in surrogate.outside(options)
-        ]
-
-    def inside(self, options: Options) -> BoolArray:
-        """Return which rows lie in the domain of their style's model."""
-        return np.asarray(~np.any([mask for mask, _ in self.refusals(options)], axis=0))
-
-    def evaluate(
-        self,
-        options: Options,
-        quantities: Sequence[str],
-        *,
-        workers: int | None = None,  # noqa: ARG002  # torch has threads of its own
-        progress: Progress = None,
-    ) -> tuple[Values, dict[int, str]]:
-        """Return price and Greeks; rows outside of the domain are failures, never numbers."""
-        values = {name: np.full(len(options), np.nan) for name in quantities}
-        failures: dict[int, str] = {}
-        is_inside = np.ones(len(options), dtype=np.bool_)
-        for mask, reason in self.refusals(options):
-            failures.update(dict.fromkeys(np.flatnonzero(mask).tolist(), reason))
-            is_inside &= ~mask
-        for surrogate, rows in self._shares(options, is_inside):
-            part = surrogate.evaluate(options.take(rows), quantities, progress)
-            for name in quantities:
-                values[name][rows] = part[name]
-        return values, failures
-
-    def price_error(self, options: Options) -> FloatArray:
-        """Return the error that 99 of 100 test rows of the same region and style stayed below."""
-        result = np.full(len(options), np.nan)
-        for surrogate, rows in self._shares(options, np.ones(len(options), dtype=np.bool_)):
-            result[rows] = surrogate.price_error(options.take(rows))
-        return result
-
-    def implied_volatility(
-        self, options: Options, price: FloatArray, *, progress: Progress = None
-    ) -> FloatArray:
-        """Return the volatility in the domain that gives each price, NaN where there is none."""
-        result = np.full(len(options), np.nan)
-        low, high = self.european.domain.volatility
-        known = options.with_values(volatility=np.full(len(options), 0.5 * (low + high)))
-        for surrogate, rows in self._shares(options, self.inside(known)):
-            result[rows] = surrogate.implied_volatility(options.take(rows), price[rows], progress)
-        return result
-
-    def _shares(self, options: Options, chosen: BoolArray) -> Iterator[tuple[Surrogate, IntArray]]:
-        """Yield each surrogate with its rows among the chosen ones, if there are any."""
-        for surrogate in (self.european, self.american):
-            rows = np.flatnonzero(chosen & (options.is_american == surrogate.coding.is_american))
-            if len(rows):
-                yield surrogate, rows
+    def _stop(self, options: Options, values: Values) -> None:
+        """Give Americans that are to be exercised the Greeks of what they are exchanged for."""
+        if "theta" in values:  # more time is never worth less
+            values["theta"] = np.minimum(values["theta"], 0.0)
+        is_stopped = self._is_stopped(options, values["price"])
+        for name in values.keys() - {"price"}:
+            greek = np.where(options.is_call, 1.0, -1.0) if name == "delta" else 0.0
+            values[name] = np.where(is_stopped, greek, values[name])

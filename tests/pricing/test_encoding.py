@@ -68,20 +68,11 @@ def test_tangents_are_those_of_automatic_differentiation(coding: Coding) -> None
 
 
 def european(put: Put) -> np.ndarray:
-    return black_scholes.price(
-        np.exp(put.log_moneyness),
-        1.0,
-        put.time_to_expiry,
-        put.rate,
-        put.dividend_yield,
-        put.volatility,
-        False,
-    )
+    return black_scholes.price(*put.terms)
 
 
 def output(coding: Coding, put: Put, price: np.ndarray) -> np.ndarray:
-    terms = (np.exp(put.log_moneyness), 1.0, *put[1:4], put.volatility, False)
-    offset = coding.offset(*terms, ("price",))["price"]
+    offset = coding.offset(*put.terms, ("price",))["price"]
     return (price - offset) / coding.scale(put, np)
 
 

@@ -7,10 +7,11 @@ import pytest
 
 from amo import checkpoint
 from pricing import black_scholes, cards, engines
+from pricing.amo_engine import MODELS, SurrogateEngine
 from pricing.assessment import QUANTITIES, assess
 from pricing.contracts import Options
 from pricing.samples import STRIKE, random_options
-from pricing.surrogate import MODELS, Surrogate, SurrogateEngine
+from pricing.surrogate import Surrogate
 
 FOLDERS = sorted(path.parent for path in MODELS.glob("*/config.json"))
 BARS = {

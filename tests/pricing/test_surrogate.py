@@ -18,12 +18,13 @@ from amo.checkpoint import Recipe
 from amo.errors import CheckpointError
 from amo.model import AMOConfig
 from pricing import OptionFrameError, black_scholes, implied_vol_frame, limits, packs, price_frame
+from pricing.amo_engine import SurrogateEngine
 from pricing.contracts import Options
 from pricing.domain import Domain
 from pricing.encoding import AMERICAN, EUROPEAN, Coding
 from pricing.engines import QUANTITIES
 from pricing.regions import names
-from pricing.surrogate import Surrogate, SurrogateEngine
+from pricing.surrogate import Surrogate
 
 SIZES = {"width": 16, "n_tokens": 8, "n_poles": 3, "n_blocks": 2, "n_heads": 2, "state_size": 4}
 

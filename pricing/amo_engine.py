@@ -1,0 +1,110 @@
+"""The engine "amo": the shipped surrogates behind one door, and the domain they do not leave."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+
+from amo.errors import CheckpointError
+from pricing.contracts import BoolArray, FloatArray, Options
+from pricing.encoding import AMERICAN, EUROPEAN
+from pricing.packs import IntArray
+from pricing.surrogate import Progress, Surrogate, Values
+
+MODELS = Path(__file__).parents[1] / "models"
+
+
+@dataclass(frozen=True)
+class SurrogateEngine:
+    """The engine "amo": one surrogate for each exercise style."""
+
+    european: Surrogate
+    american: Surrogate
+    name: str = "amo"
+
+    @classmethod
+    def load(cls, folder: Path = MODELS, device: torch.device | str = "cpu") -> Self:
+        """Read both model folders."""
+        if missing := [c.name for c in (EUROPEAN, AMERICAN) if not (folder / c.name).is_dir()]:
+            raise CheckpointError(
+                f"{folder} holds no model {' and no model '.join(missing)}: `make models` trains "
+                "them, or choose another engine"
+            )
+        european, american = (
+            Surrogate.load(folder / coding.name, device) for coding in (EUROPEAN, AMERICAN)
+        )
+        if european.coding.is_american or not american.coding.is_american:
+            raise CheckpointError(f"{folder} has its two models in each other's place")
+        return cls(european, american)
+
+    @classmethod
+    def load_all(cls, folder: Path = MODELS, device: torch.device | str = "cpu") -> list[Self]:
+        """Read the player and, where it is there, its rival: a plain MLP on the same coding."""
+        player, rival = cls.load(folder, device), folder / "american-mlp"
+        if not rival.is_dir():
+            return [player]
+        return [player, cls(player.european, Surrogate.load(rival, device), name="mlp")]
+
+    def refusals(self, options: Options) -> list[tuple[BoolArray, str]]:
+        """Refuse rows outside of the domain: nothing is extrapolated."""
+        return [
+            (mask & (options.is_american == surrogate.coding.is_american), reason)
+            for surrogate in (self.european, self.american)
+            for mask, reason in surrogate.outside(options)
+        ]
+
+    def inside(self, options: Options) -> BoolArray:
+        """Return which rows lie in the domain of their style's model."""
+        return np.asarray(~np.any([mask for mask, _ in self.refusals(options)], axis=0))
+
+    def evaluate(
+        self,
+        options: Options,
+        quantities: Sequence[str],
+        *,
+        workers: int | None = None,  # noqa: ARG002  # torch has threads of its own
+        progress: Progress = None,
+    ) -> tuple[Values, dict[int, str]]:
+        """Return price and Greeks; rows outside of the domain are failures, never numbers."""
+        values = {name: np.full(len(options), np.nan) for name in quantities}
+        failures: dict[int, str] = {}
+        is_inside = np.ones(len(options), dtype=np.bool_)
+        for mask, reason in self.refusals(options):
+            failures.update(dict.fromkeys(np.flatnonzero(mask).tolist(), reason))
+            is_inside &= ~mask
+        for surrogate, rows in self._shares(options, is_inside):
+            part = surrogate.evaluate(options.take(rows), quantities, progress)
+            for name in quantities:
+                values[name][rows] = part[name]
+        return values, failures
+
+    def price_error(self, options: Options) -> FloatArray:
+        """Return the error that 99 of 100 test rows of the same region and style stayed below."""
+        result = np.full(len(options), np.nan)
+        for surrogate, rows in self._shares(options, np.ones(len(options), dtype=np.bool_)):
+            result[rows] = surrogate.price_error(options.take(rows))
+        return result
+
+    def implied_volatility(
+        self, options: Options, price: FloatArray, *, progress: Progress = None
+    ) -> FloatArray:
+        """Return the volatility in the domain that gives each price, NaN where there is none."""
+        result = np.full(len(options), np.nan)
+        low, high = self.european.domain.volatility
+        known = options.with_values(volatility=np.full(len(options), 0.5 * (low + high)))
+        is_inside = self.inside(known)
+        for surrogate, rows in self._shares(options, is_inside):
+            result[rows] = surrogate.implied_volatility(options.take(rows), price[rows], progress)
+        if progress is not None:
+            progress(int((~is_inside).sum()))
+        return result
+
+    def _shares(self, options: Options, chosen: BoolArray) -> Iterator[tuple[Surrogate, IntArray]]:
+        """Yield each surrogate with its rows among the chosen ones, if there are any."""
+        for surrogate in (self.european, self.american):
+            rows = np.flatnonzero(chosen & (options.is_american == surrogate.coding.is_american))
+            if len(rows):
+                yield surrogate, rows
