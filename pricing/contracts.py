@@ -84,6 +84,13 @@ class Options:
             self.is_call,
         )
 
+    @property
+    def quoted_terms(
+        self,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]:
+        """What is known of a quoted option: its terms without the volatility."""
+        return (*self.terms[:5], self.is_call)
+
     def take(self, rows: npt.NDArray[Any] | slice) -> Self:
         """Return the options at ``rows``: positions, a boolean mask or a slice."""
         return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})

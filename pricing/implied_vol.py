@@ -1,19 +1,19 @@
 """Implied volatility of European and American quotes, with the reason where there is none."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import elementwise
 
 from pricing import black_scholes, limits
 from pricing.contracts import FloatArray, Options, Problem
 from pricing.engines import BoundedEngine, Engine, get_engine
+from pricing.roots import find_roots
 
 _TOLERANCE = 1e-8  # of volatility
 _LOWEST, _HIGHEST = 1e-3, 10.0  # volatilities tried for Americans
-_NEAR = 0.7  # of the European's: where the search looks first
+_NEAR, _MARGIN = 0.7, 1e-3  # around the European's: where the search looks first
 
 
 class Inverted(NamedTuple):
@@ -91,15 +91,7 @@ def _solve(
     """
     chosen = options.take(rows)
     european = np.full(len(options), np.nan)
-    european[rows] = black_scholes.implied_volatility(
-        price[rows],
-        chosen.spot,
-        chosen.strike,
-        chosen.expiry,
-        chosen.rate,
-        chosen.dividend_yield,
-        chosen.is_call,
-    )
+    european[rows] = black_scholes.implied_volatility(price[rows], *chosen.quoted_terms)
     early, late = rows[chosen.is_american], rows[~chosen.is_american]
     found.volatility[late] = european[late]
     if progress is not None:
@@ -136,37 +128,17 @@ def _search(
         difference[list(failures)] = np.nan
         return difference
 
-    everywhere = np.arange(len(rows))
-    taken = _taken_range(engine, options.take(rows))
-    low, high = taken[0], np.fmin(european[rows] * (1 + 1e-6) + 1e-6, taken[1])
-    high = np.maximum(high, low * (1 + 1e-6))
-    for growth in (1.05, 2.0, np.inf):  # an engine that errs downwards needs more than the bound
-        short = everywhere[excess(high, everywhere) < 0]
-        if len(short) == 0:
-            break
-        high[short] = np.minimum(high[short] * growth, taken[1][short])
-    near = np.maximum(low, _NEAR * high)  # the early-exercise premium seldom moves it further
-    low = np.where(excess(near, everywhere) < 0, near, low)
-    n_done = 0
-
-    def report(state: Any) -> None:  # noqa: ANN401  # scipy's result object has no public type
-        nonlocal n_done
-        n_now = int(np.sum(state.status != 1))  # 1: still searching
-        if progress is not None and n_now > n_done:
-            progress(n_now - n_done)
-        n_done = max(n_done, n_now)
-
-    root = elementwise.find_root(
+    low, high = _taken_range(engine, options.take(rows))
+    # An engine may err downwards; and early exercise seldom moves a volatility far.
+    near = np.clip((1.0 + _MARGIN) * np.nan_to_num(european[rows], nan=_HIGHEST), low, high)
+    return find_roots(
         excess,
+        (np.maximum(low, _NEAR * near), near),
         (low, high),
-        args=(everywhere,),
-        tolerances={"xatol": _TOLERANCE, "xrtol": 0.0, "fatol": 1e-14, "frtol": 0.0},
-        maxiter=100,
-        callback=report,
+        tolerance=_TOLERANCE,
+        residual=1e-14,
+        progress=progress,
     )
-    if progress is not None:
-        progress(len(rows) - n_done)
-    return np.where(root.success, root.x, np.nan)
 
 
 def _taken_range(engine: Engine, options: Options) -> tuple[FloatArray, FloatArray]:

@@ -16,13 +16,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
-from scipy.optimize import elementwise
 from torch import Tensor
 
 from amo import checkpoint
 from amo.errors import CheckpointError
 from amo.operator import Operator
-from pricing import limits, packs, regions
+from pricing import black_scholes, limits, packs, regions
 from pricing.contracts import BoolArray, FloatArray, Options
 from pricing.domain import Domain
 from pricing.encoding import (
@@ -35,10 +34,13 @@ from pricing.encoding import (
     rate_slope,
 )
 from pricing.packs import IntArray, Pack
+from pricing.roots import Bracket, find_roots
 
 _STOPPED = 1e-5  # per unit strike: an American with less time value has the Greeks of exercise
 _BOUNDARY = 0.02  # root of the first of the time values from which the boundary is read
 _TOLERANCE = 1e-6  # of implied volatilities and of the logarithm of boundaries
+_RESIDUAL = 1e-8  # per unit strike: far below the model's error
+_NEAR_EUROPEAN, _NEAR_AMERICAN = (0.97, 1.03), (0.7, 1.0)  # of the closed form's volatility
 
 # of the input function, for its derivative: wide enough for rounding, narrow enough for curvature
 _STEPS = {torch.float32: 2e-3, torch.float64: 1e-4}
@@ -181,7 +183,8 @@ class Surrogate:
     ) -> FloatArray:
         """Return the volatility inside the domain at which each option has its price, or NaN.
 
-        Only the decoder repeats: volatility is one of its coordinates.
+        Only the decoder repeats: volatility is one of its coordinates. The search begins near the
+        closed form's volatility, which an American's does not exceed.
         """
 
         def place(some: Options, volatility: FloatArray) -> Options:
@@ -190,7 +193,12 @@ class Surrogate:
         def excess(some: Options, above: FloatArray, rows: IntArray) -> FloatArray:
             return np.asarray((self._price(some, above) - price[rows]) / some.strike)
 
-        return self._roots(options, self.domain.volatility, place, excess, progress)
+        low, high = (np.full(len(options), end) for end in self.domain.volatility)
+        closed = black_scholes.implied_volatility(price, *options.quoted_terms)
+        closed = np.where(np.isnan(closed), high, closed)
+        below, above = _NEAR_AMERICAN if self.coding.is_american else _NEAR_EUROPEAN
+        near = np.clip(below * closed, low, high), np.clip(above * closed, low, high)
+        return self._roots(options, near, (low, high), place, excess, progress)
 
     def exercise_boundary(self, options: Options) -> FloatArray:
         """Return the spot at which exercise begins; NaN where it is outside of the domain.
@@ -211,7 +219,9 @@ class Surrogate:
                 put, unit = mirrored(*some.terms)
                 return np.asarray(price / unit + np.expm1(put.log_moneyness) - time_value)
 
-            return self._roots(options, (self.domain.log_moneyness[0], 0.0), place, excess)
+            start = np.full(len(options), self.domain.log_moneyness[0])
+            bracket = (start, np.zeros(len(options)))
+            return self._roots(options, bracket, bracket, place, excess)
 
         near, middle, far = (log_moneyness_at((n * _BOUNDARY) ** 2) for n in (1, 2, 3))
         return place(options, 3.0 * near - 3.0 * middle + far).spot
@@ -219,7 +229,8 @@ class Surrogate:
     def _roots(
         self,
         options: Options,
-        bracket: tuple[float, float],
+        near: Bracket,
+        wide: Bracket,
         place: Callable[[Options, FloatArray], Options],
         excess: Callable[[Options, FloatArray, IntArray], FloatArray],
         progress: Progress = None,
@@ -228,46 +239,46 @@ class Surrogate:
         result = np.full(len(options), np.nan)
         for pack, latent, _ in self._encoded(options, ()):
             rows = pack.rows[pack.is_row]
-            result[rows] = self._roots_of(options, pack, latent, bracket, place, excess)
+            value = self._decoder(pack, latent)
+
+            def at(
+                x: FloatArray,
+                position: IntArray,
+                rows: IntArray = rows,
+                value: Callable[[Options, IntArray], FloatArray] = value,
+            ) -> FloatArray:
+                placed = place(options.take(rows[position]), x)
+                return excess(placed, value(placed, position), rows[position])
+
+            result[rows] = find_roots(
+                at,
+                (near[0][rows], near[1][rows]),
+                (wide[0][rows], wide[1][rows]),
+                tolerance=_TOLERANCE,
+                residual=_RESIDUAL,
+            )
             if progress is not None:
                 progress(int(pack.lengths.sum()))
         return result
 
-    def _roots_of(
-        self,
-        options: Options,
-        pack: Pack,
-        latent: Tensor,
-        bracket: tuple[float, float],
-        place: Callable[[Options, FloatArray], Options],
-        excess: Callable[[Options, FloatArray, IntArray], FloatArray],
-    ) -> FloatArray:
-        """Solve one pack; every try decodes the rows that are not yet solved."""
-        rows = pack.rows[pack.is_row]
+    def _decoder(self, pack: Pack, latent: Tensor) -> Callable[[Options, IntArray], FloatArray]:
+        """Return what decodes some of a pack's options, given by their numbers in the pack."""
         # rows of one state stand together, here and in whatever is left of them
         numbers = Pack(np.cumsum(pack.is_row).reshape(pack.rows.shape) - 1, pack.lengths)
 
-        def at(x: FloatArray, position: IntArray) -> FloatArray:
-            placed = place(options.take(rows[position]), x)
-            is_left = np.zeros(len(rows), dtype=np.bool_)
+        def value(some: Options, position: IntArray) -> FloatArray:
+            is_left = np.zeros(pack.lengths.sum(), dtype=np.bool_)
             is_left[position] = True
             left, is_kept = numbers.narrowed(pack.is_row & is_left[numbers.rows])
             among = np.cumsum(is_left) - 1  # from numbers of rows to places among those left
-            some = Pack(among[left.rows], left.lengths)
+            left = Pack(among[left.rows], left.lengths)
             with torch.no_grad():
-                above = self._above(self.operator, self._tensors(placed, some), latent[is_kept])
-            values = np.empty(len(x))
-            some.put(above.cpu().numpy(), into=values)
-            return excess(placed, values, rows[position])
+                above = self._above(self.operator, self._tensors(some, left), latent[is_kept])
+            values = np.empty(len(some))
+            left.put(above.cpu().numpy(), into=values)
+            return values
 
-        root = elementwise.find_root(
-            at,
-            (np.full(len(rows), bracket[0]), np.full(len(rows), bracket[1])),
-            args=(np.arange(len(rows)),),
-            tolerances={"xatol": _TOLERANCE, "xrtol": 0.0, "fatol": 1e-8, "frtol": 0.0},
-            maxiter=60,
-        )
-        return np.where(root.success, root.x, np.nan)
+        return value
 
     def _encoded(
         self, options: Options, derivatives: Sequence[str]

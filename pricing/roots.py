@@ -1,0 +1,75 @@
+"""Roots of many scalar equations at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import elementwise
+
+from pricing.contracts import FloatArray
+
+Rows = npt.NDArray[np.intp]
+Bracket = tuple[FloatArray, FloatArray]
+
+
+def find_roots(
+    function: Callable[[FloatArray, Rows], FloatArray],
+    narrow: Bracket,
+    wide: Bracket,
+    *,
+    tolerance: float,
+    residual: float,
+    progress: Callable[[int], None] | None = None,
+) -> FloatArray:
+    """Solve function(x, rows) = 0 for every row; NaN where there is no root.
+
+    Parameters
+    ----------
+    function
+        Takes tries and the numbers of their rows; asked only for rows that are not solved yet.
+    narrow, wide
+        Where the root probably is, and where it is looked for if it is not there.
+    tolerance, residual
+        A row is solved when x is known to the first, or the function is below the second.
+    progress
+        Called with the number of rows just done.
+    """
+    rows = np.arange(len(narrow[0]))
+    found = _solve(function, narrow, rows, tolerance, residual, progress)
+    lost = rows[np.isnan(found)]
+    if len(lost):
+        again = (wide[0][lost], wide[1][lost])
+        found[lost] = _solve(function, again, lost, tolerance, residual, progress)
+        if progress is not None:
+            progress(int(np.isnan(found[lost]).sum()))
+    return found
+
+
+def _solve(
+    function: Callable[[FloatArray, Rows], FloatArray],
+    bracket: Bracket,
+    rows: Rows,
+    tolerance: float,
+    residual: float,
+    progress: Callable[[int], None] | None,
+) -> FloatArray:
+    n_done = 0
+
+    def report(state: Any) -> None:  # noqa: ANN401  # scipy's result object has no public type
+        nonlocal n_done
+        n_now = int(np.sum(state.status == 0))
+        if progress is not None and n_now > n_done:
+            progress(n_now - n_done)
+        n_done = n_now
+
+    root = elementwise.find_root(
+        function,
+        bracket,
+        args=(rows,),
+        tolerances={"xatol": tolerance, "xrtol": 0.0, "fatol": residual, "frtol": 0.0},
+        maxiter=100,
+        callback=report,
+    )
+    report(root)
+    return np.where(root.success, root.x, np.nan)
