@@ -1,32 +1,139 @@
-"""Widgets that ask for a contract."""
+"""Widgets that ask for a contract. Its terms live in the URL, so a link reproduces a page."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlencode
 
 import streamlit as st
 
+from app.formats import GREEKS
 
-def contract_form() -> dict[str, float | str]:
-    """Ask for one contract; seven inputs, one rerun."""
-    with st.form("contract"):
-        left, middle, right = st.columns(3)
-        spot = left.number_input("Spot", 0.01, 1e6, 100.0, 1.0)
-        strike = left.number_input("Strike", 0.01, 1e6, 100.0, 1.0)
-        expiry = middle.number_input(
-            "Expiry, years", 0.0, 30.0, 1.0, 0.25, help="act/365; 0.25 is three months"
-        )
-        volatility = middle.number_input("Volatility, %", 0.1, 300.0, 20.0, 1.0)
-        rate = right.number_input(
-            "Rate, %", -10.0, 50.0, 5.0, 0.25, help="continuously compounded, per year"
-        )
-        dividend_yield = right.number_input(
-            "Dividend yield, %", -10.0, 50.0, 2.0, 0.25, help="continuous, per year"
-        )
-        option_type = st.radio("Type", ["put", "call"], horizontal=True)
-        st.form_submit_button("Price", type="primary")
-    return {
-        "spot": spot,
-        "strike": strike,
-        "expiry": expiry,
-        "rate": rate / 100,
-        "dividend_yield": dividend_yield / 100,
-        "volatility": volatility / 100,
-        "option_type": option_type,
-    }
+Contract = dict[str, float | str]
+
+
+class _Field(NamedTuple):
+    """One number of a contract: as the library and as the reader want it."""
+
+    label: str
+    default: float
+    slider: tuple[float, float]  # where it is usually moved
+    typed: tuple[float, float]  # what may be typed
+    step: float
+    unit: float  # of the library, in what is shown
+    help: str
+
+
+FIELDS: Mapping[str, _Field] = {
+    "spot": _Field("Spot", 100.0, (1.0, 300.0), (0.01, 1e6), 1.0, 1.0, "price of the underlying"),
+    "strike": _Field("Strike", 100.0, (1.0, 300.0), (0.01, 1e6), 1.0, 1.0, "same currency as spot"),
+    "expiry": _Field(
+        "Expiry, years", 1.0, (0.0, 3.0), (0.0, 30.0), 0.05, 1.0, "act/365; 0.25 is three months"
+    ),
+    "volatility": _Field(
+        "Volatility, %", 20.0, (1.0, 150.0), (0.1, 300.0), 1.0, 0.01, "per year; 20 is 20 %"
+    ),
+    "rate": _Field(
+        "Rate, %", 5.0, (0.0, 15.0), (-10.0, 50.0), 0.25, 0.01, "continuously compounded, per year"
+    ),
+    "dividend_yield": _Field(
+        "Dividend yield, %", 2.0, (0.0, 15.0), (-10.0, 50.0), 0.25, 0.01, "continuous, per year"
+    ),
+}
+CHOICES: Mapping[str, tuple[str, tuple[str, str]]] = {
+    "option_type": ("Type", ("put", "call")),
+    "exercise": ("Exercise", ("american", "european")),
+}
+PRESETS: Mapping[str, Mapping[str, float | str]] = {
+    "ATM 1Y": {},
+    "Deep ITM put": {"spot": 70.0, "option_type": "put"},
+    "OTM call": {"spot": 85.0, "option_type": "call"},
+    "Short-dated": {"expiry": 0.02, "volatility": 30.0},
+    "High yield call": {"option_type": "call", "rate": 2.0, "dividend_yield": 8.0},
+    "Low vol": {"volatility": 6.0},
+}
+
+
+def contract_inputs() -> Contract:
+    """Ask for one contract; any change is answered at once."""
+    with st.container(horizontal=True, gap="small"):
+        for name in PRESETS:
+            st.button(name, on_click=_apply, args=(name,), key=f"preset {name}")
+    contract: Contract = {}
+    with st.container(horizontal=True):
+        for name, (label, options) in CHOICES.items():
+            contract[name] = st.segmented_control(
+                label,
+                options,
+                default=options[0],
+                required=True,
+                key=name,
+                bind="query-params",
+            )
+    names = tuple(FIELDS)
+    for pair in zip(names[::2], names[1::2], strict=True):
+        for column, name in zip(st.columns(2), pair, strict=True):
+            with column:
+                contract[name] = FIELDS[name].unit * _number(name, FIELDS[name])
+    return contract
+
+
+def contract_in_short(contract: Contract) -> str:
+    """Return the contract in one line."""
+    return (
+        f"{str(contract['exercise']).capitalize()} {contract['option_type']}, "
+        f"S {contract['spot']:g}, K {contract['strike']:g}, T {contract['expiry']:g} y, "
+        f"vol {contract['volatility']:.4g}, r {contract['rate']:.4g}, "
+        f"q {contract['dividend_yield']:.4g}"
+    )
+
+
+def link_to(contract: Mapping[str, float | str]) -> str:
+    """Return the address of the Price page that shows a contract."""
+    shown = {name: f"{float(contract[name]) / field.unit:.12g}" for name, field in FIELDS.items()}
+    return "/?" + urlencode({**shown, **{name: contract[name] for name in CHOICES}})
+
+
+def quantity_choice() -> str:
+    """Ask for price or a Greek."""
+    return str(st.selectbox("Quantity", ("price", *GREEKS), key="quantity", bind="query-params"))
+
+
+def _number(name: str, field: _Field) -> float:
+    """Draw a slider and a typed number that follow each other; return the number."""
+    state, slider = st.session_state, f"{name} slider"
+    value = st.number_input(
+        field.label,
+        *field.typed,
+        value=field.default,
+        step=field.step,
+        key=name,
+        help=field.help,
+        bind="query-params",
+        format="%.6g",
+    )
+    state[slider] = min(max(value, field.slider[0]), field.slider[1])
+    st.slider(
+        f"{field.label}, slider",
+        *field.slider,
+        step=field.step,
+        key=slider,
+        format=" ",
+        label_visibility="collapsed",
+        on_change=_follow,
+        args=(name,),
+    )
+    return float(value)
+
+
+def _follow(name: str) -> None:
+    st.session_state[name] = st.session_state[f"{name} slider"]
+
+
+def _apply(preset: str) -> None:
+    for name, field in FIELDS.items():
+        st.session_state[name] = PRESETS[preset].get(name, field.default)
+    for name, (_, options) in CHOICES.items():
+        if name in PRESETS[preset]:
+            st.session_state[name] = PRESETS[preset][name]
+        elif name == "exercise":
+            st.session_state[name] = options[0]

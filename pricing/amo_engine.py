@@ -102,6 +102,15 @@ class SurrogateEngine:
             progress(int((~is_inside).sum()))
         return result
 
+    def exercise_boundary(self, options: Options) -> FloatArray:
+        """Return the spot at which each American is exercised; NaN where that is not known."""
+        at_strike = options.with_values(spot=options.strike)
+        rows = np.flatnonzero(options.is_american & (options.expiry > 0) & self.inside(at_strike))
+        result = np.full(len(options), np.nan)
+        if len(rows):
+            result[rows] = self.american.exercise_boundary(options.take(rows))
+        return result
+
     def _shares(self, options: Options, chosen: BoolArray) -> Iterator[tuple[Surrogate, IntArray]]:
         """Yield each surrogate with its rows among the chosen ones, if there are any."""
         for surrogate in (self.european, self.american):

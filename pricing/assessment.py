@@ -49,6 +49,7 @@ def assess(surrogate: Surrogate, n: int = 5_000, seed: int = 2_026) -> dict[str,
         "seed": seed,
         "box_ranges": {name: list(bounds) for name, bounds in BOX.items()},
         "box": _errors(found["box"], truth["box"], counted),
+        "histogram": _histogram(found["box"]["price"] - truth["box"]["price"]),
         "domain": _errors(found["domain"], truth["domain"], np.ones(n, dtype=np.bool_)),
         "regions": _by_region(stratified, found["regions"], truth["regions"]),
         "surfaces": _surfaces(surrogate, 200 if n >= 1_000 else 8, rng),
@@ -123,6 +124,13 @@ def _spread(error: FloatArray) -> dict[str, float]:
         "p99": float(np.quantile(size, 0.99)),
         "max": float(size.max()),
     }
+
+
+def _histogram(error: FloatArray) -> dict[str, list[float]]:
+    """Count errors by size, four bins a decade; smaller ones are in the first bin."""
+    edges = np.logspace(-8, 1, 37)
+    counts, _ = np.histogram(np.clip(np.abs(error), edges[0], edges[-1]), edges)
+    return {"edges": edges.tolist(), "counts": counts.tolist()}
 
 
 def _by_region(options: Options, found: Values, truth: Values) -> list[dict[str, Any]]:

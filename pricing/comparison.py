@@ -23,7 +23,8 @@ class Comparison:
     Attributes
     ----------
     rows
-        The frame with ``{quantity}_{engine}`` for every engine.
+        The frame with ``{quantity}_{engine}`` for every engine, and ``iv_points_{engine}``: its
+        price error in hundredths of volatility.
     summary
         One row an engine: ``microseconds`` per option, ``priced`` rows, then RMSE and largest
         error against the reference, for price, ``iv_points`` (hundredths of volatility) and
@@ -48,6 +49,7 @@ def compare_frame(
     reference: str | None = None,
     columns: Mapping[str, Hashable] | None = None,
     workers: int | None = None,
+    warm_up: bool = True,
 ) -> Comparison:
     """Price a book with several engines and measure them against one.
 
@@ -57,12 +59,13 @@ def compare_frame(
         Names or engines; a row that an engine does not take is left out of its errors.
     reference
         Name of the engine taken as truth; the first by default.
+    warm_up
+        Whether each engine first prices one row untimed, so that compilation is not measured.
 
     Notes
     -----
     An error in implied-volatility points is the price error over the reference's vega, and is
-    not counted where vega is below 0.001 of the strike. Each engine first prices the book's first
-    row untimed, so that compilation is not measured.
+    not counted where vega is below 0.001 of the strike.
     """
     chosen = [get_engine(engine) for engine in engines]
     names = [engine.name for engine in chosen]
@@ -81,7 +84,7 @@ def compare_frame(
     values, seconds = {}, {}
     for engine in chosen:
         values[engine.name], seconds[engine.name] = _timed(
-            engine, options, quantities, groups, workers
+            engine, options, quantities, groups, workers, warm_up=warm_up
         )
     errors = {
         name: _errors(values[name], values[truth], options, ("price", *greeks)) for name in names
@@ -90,6 +93,7 @@ def compare_frame(
     for name in names:
         for quantity in ("price", *greeks):
             rows[f"{quantity}_{name}"] = values[name][quantity]
+        rows[f"iv_points_{name}"] = errors[name]["iv_points"]
     summary = pd.DataFrame({name: _spread(errors[name]) for name in names}).T
     priced = {name: int(np.isfinite(values[name]["price"]).sum()) for name in names}
     micro = [1e6 * seconds[n].sum() / priced[n] if priced[n] else np.nan for n in names]
@@ -110,6 +114,8 @@ def _timed(
     quantities: Sequence[str],
     groups: Sequence[npt.NDArray[np.intp]],
     workers: int | None,
+    *,
+    warm_up: bool,
 ) -> tuple[Values, FloatArray]:
     """Price the rows an engine takes, region by region; NaN elsewhere. Seconds per region."""
     live = np.flatnonzero(options.expiry > 0)
@@ -118,7 +124,8 @@ def _timed(
     is_taken[live[np.any(refused, axis=0)] if refused else []] = False
     values = {name: np.full(len(options), np.nan) for name in quantities}
     seconds = np.zeros(len(groups))
-    evaluate(engine, options.take(np.flatnonzero(is_taken)[:1]), quantities)
+    if warm_up:
+        evaluate(engine, options.take(np.flatnonzero(is_taken)[:1]), quantities)
     for place, group in enumerate(groups):
         rows = group[is_taken[group]]
         start = time.perf_counter()

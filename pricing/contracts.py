@@ -51,6 +51,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "dividend_yield": (-10.0, 10.0),
     "volatility": (1e-12, 100.0),
     "price": (-1e60, 1e60),  # quotes: the bounds of each option are checked elsewhere
+    "quantity": (-1e15, 1e15),  # positions, where a book has them
 }
 MAX_ACCRUAL = 500.0  # of |rate| * expiry and |dividend_yield| * expiry
 

@@ -70,6 +70,13 @@ def find_columns(
     return found
 
 
+def guess_columns(labels: Iterable[Hashable]) -> dict[str, Hashable | None]:
+    """Return the likely label of every column of the option frame, None where there is no guess."""
+    present = list(labels)
+    found = {name: _candidates(name, present, {}) for name in ALIASES}
+    return {name: labels[0] if len(labels) == 1 else None for name, labels in found.items()}
+
+
 def _candidates(
     name: str, present: Sequence[Hashable], overrides: Mapping[str, Hashable]
 ) -> list[Hashable]:

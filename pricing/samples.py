@@ -64,3 +64,28 @@ def frame_of(options: Options) -> pd.DataFrame:
             "exercise": np.where(options.is_american, "american", "european"),
         }
     )
+
+
+def sample_book() -> pd.DataFrame:
+    """Return a small book to try things on: long and short, both styles, one row out of reach."""
+    rng = np.random.default_rng(11)
+    spots = {"ALFA": 102.0, "BRAVO": 48.5, "CHARLIE": 310.0}
+    yields = {"ALFA": 0.02, "BRAVO": 0.0, "CHARLIE": 0.035}
+    names = rng.choice(list(spots), size=60)
+    spot = np.array([spots[name] for name in names])
+    book = pd.DataFrame(
+        {
+            "underlying": names,
+            "quantity": rng.choice([-50, -20, -10, 10, 20, 50, 100], size=60),
+            "option_type": rng.choice(["call", "put"], size=60),
+            "exercise": rng.choice(["american", "american", "european"], size=60),
+            "spot": spot,
+            "strike": (spot * rng.choice([0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25], size=60)).round(1),
+            "expiry": rng.choice([14, 30, 61, 91, 182, 365, 730], size=60) / 365,
+            "rate": 0.035,
+            "dividend_yield": [yields[name] for name in names],
+            "volatility": rng.uniform(0.15, 0.45, size=60).round(3),
+        }
+    )
+    book.loc[59, "expiry"] = 5.0  # longer than the surrogates know
+    return book.rename_axis("position")

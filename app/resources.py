@@ -1,0 +1,113 @@
+"""What sessions share: engines, models and bounded caches of what was computed."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from amo import checkpoint
+from amo.errors import CheckpointError
+from amo.report import RESULTS
+from app.inputs import Contract
+from pricing import compare_frame, price_frame, surfaces
+from pricing.amo_engine import MODELS, SurrogateEngine
+from pricing.contracts import FloatArray
+from pricing.engines import FIRST_GREEKS, SECOND_GREEKS, Engine, get_engine
+from pricing.samples import sample_book
+
+REFERENCES = {"european": ("analytic", "quantlib", "fd"), "american": ("quantlib", "fd")}
+N_SPOTS, N_EXPIRIES, N_LINE = 49, 29, 81
+
+
+@st.cache_resource(show_spinner="Loading the engines …")
+def engine(name: str) -> Engine:
+    """Return an engine that all sessions share, loaded and compiled once."""
+    found = get_engine(name)
+    style = "european" if name == "analytic" else "american"
+    price_frame(sample_book().head(1).assign(exercise=style), found, greeks="second", workers=1)
+    return found
+
+
+def surrogates() -> SurrogateEngine | None:
+    """Return the surrogates, or None after saying how to get them."""
+    try:
+        found = engine("amo")
+    except CheckpointError as error:
+        st.info(f"No surrogate to show. {error}", icon=":material/info:")
+        return None
+    if not isinstance(found, SurrogateEngine):
+        raise TypeError(f"engine amo is {type(found).__name__}")
+    return found
+
+
+@st.cache_data(max_entries=500, show_spinner=False)
+def compared(contract: Contract, names: tuple[str, ...]) -> pd.DataFrame:
+    """Return one row an engine: price, its error against the first, time and all Greeks."""
+    greeks = (*FIRST_GREEKS, *SECOND_GREEKS)
+    found = compare_frame(
+        pd.DataFrame([contract]),
+        [engine(name) for name in names],
+        greeks=greeks,
+        workers=1,
+        warm_up=False,  # engines come warm
+    )
+    row = found.rows.iloc[0]
+    return pd.DataFrame(
+        {
+            name: {
+                "price": row[f"price_{name}"],
+                "difference": row[f"price_{name}"] - row[f"price_{found.reference}"],
+                "iv_points": row[f"iv_points_{name}"],
+                "microseconds": found.summary.loc[name, "microseconds"],
+                **{greek: row[f"{greek}_{name}"] for greek in greeks},
+            }
+            for name in names
+        }
+    ).T.rename_axis("engine")
+
+
+@st.cache_data(max_entries=200, show_spinner=False)
+def line(contract: Contract, name: str, along: str, at: tuple[float, ...], what: str) -> FloatArray:
+    """Return a quantity along one term of a contract."""
+    return surfaces.line(contract, engine(name), along, np.array(at), what)
+
+
+@st.cache_data(max_entries=60, show_spinner="Pricing the surface …")
+def surface(
+    contract: Contract, name: str, what: str, spots: tuple[float, ...], expiries: tuple[float, ...]
+) -> FloatArray:
+    """Return a quantity over time to expiry and spot."""
+    return surfaces.surface(contract, engine(name), what, np.array(spots), np.array(expiries))
+
+
+@st.cache_data(max_entries=60, show_spinner=False)
+def boundary(contract: Contract, name: str, expiries: tuple[float, ...]) -> FloatArray:
+    """Return the exercise boundary of an American."""
+    return surfaces.exercise_boundary(contract, engine(name), np.array(expiries))
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def metrics(model: str) -> dict[str, Any]:
+    """Return what a shipped model's metrics.json holds."""
+    return checkpoint.read_metrics(MODELS / model)
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def training_log(model: str) -> pd.DataFrame:
+    """Return the training log of a shipped model, empty where it has none."""
+    path = MODELS / model / "log.jsonl"
+    if not path.is_file():
+        return pd.DataFrame()
+    return pd.DataFrame([json.loads(line) for line in path.read_text("utf-8").splitlines()])
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def results(name: str) -> dict[str, Any] | None:
+    """Return a results file, None where it has not been measured yet."""
+    path = RESULTS / f"{name}.json"
+    if not path.is_file():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found

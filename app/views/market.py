@@ -1,0 +1,156 @@
+"""A chain of quotes: implied volatilities, smiles, term structure, surface."""
+
+import pandas as pd
+import streamlit as st
+
+from amo.files import FileError
+from app import charts, resources, uploads
+from pricing import implied_vol_frame, market
+from pricing.contracts import OptionFrameError
+from pricing.files import parse_table
+
+_COMMON = {"spot": 100.0, "rate": 0.03, "dividend_yield": 0.01}
+_WANTED = ("implied_volatility", "inverted_by", "error", "implied_volatility_error")
+
+
+def _read_chain() -> pd.DataFrame | None:
+    source = st.segmented_control(
+        "Quotes", ("sample", "paste", "upload"), default="sample", required=True, key="chain source"
+    )
+    if source == "sample":
+        return market.sample_chain()
+    if source == "upload":
+        return uploads.uploaded_table("chain")
+    text = st.text_area(
+        "CSV with a header; commas, semicolons or tabs",
+        height=180,
+        placeholder="strike,expiry,option_type,price\n90,0.5,put,1.85\n100,0.5,put,5.08",
+    )
+    if not text.strip():
+        return None
+    first = text.strip().splitlines()[0]
+    if "," not in first:  # as pasted from a spreadsheet
+        text = text.replace("\t", ",").replace(";", ",")
+    try:
+        return parse_table(text.encode(), "pasted.csv")
+    except FileError as error:
+        st.error(f"{error}. The first line must name the columns.")
+        return None
+
+
+def _fill_common(frame: pd.DataFrame, chosen: dict[str, object]) -> pd.DataFrame:
+    """Ask once for what no column holds and all quotes share."""
+    absent = [name for name in _COMMON if name not in chosen]
+    if not absent:
+        return frame
+    st.caption("No column holds these: one value for all quotes.")
+    filled = frame.copy()
+    for column, name in zip(st.columns(len(absent)), absent, strict=True):
+        filled[f"{name} for all"] = column.number_input(
+            name,
+            value=_COMMON[name],
+            format="%.6g",
+            help="rates continuously compounded, 0.05: 5 %",
+        )
+        chosen[name] = f"{name} for all"
+    return filled
+
+
+def _invert(frame: pd.DataFrame, columns: dict[str, object], engine: str) -> pd.DataFrame:
+    """Invert the quotes and name their columns as the library does."""
+    quote = columns.pop("price")
+    known = frame[[*dict.fromkeys([*columns.values(), quote])]]
+    known = known.rename(columns={label: name for name, label in columns.items()})
+    known = known.rename(columns={quote: "price"})
+    bar = st.progress(0.0, "inverting")
+    inverted = implied_vol_frame(
+        known,
+        engine=resources.engine(engine),
+        error_bars=engine == "amo",
+        errors="coerce",
+        workers=1,
+        progress=lambda done, total: _fill(bar, done / max(total, 1)),
+    )
+    bar.empty()
+    return inverted
+
+
+def _fill(bar: "st.delta_generator.DeltaGenerator", share: float) -> None:
+    bar.progress(min(share, 1.0), "inverting")
+
+
+def _show(inverted: pd.DataFrame) -> None:
+    smile = market.smiles(inverted)
+    failed = inverted[inverted["error"] != ""]
+    st.caption(
+        f"{len(smile):,} of {len(inverted):,} quotes have an implied volatility; "
+        f"{smile['expiry'].nunique()} expiries."
+    )
+    if len(smile):
+        left, right = st.columns(2)
+        left.plotly_chart(
+            charts.smile_lines(smile),
+            alt="implied volatility against log-moneyness, one line an expiry; table below",
+        )
+        surface = market.volatility_surface(smile)
+        term = market.term_structure(smile)
+        right.plotly_chart(
+            charts.term_line(term), alt="volatility at the forward against expiry; table below"
+        )
+        if len(surface) > 1:
+            st.plotly_chart(
+                charts.volatility_surface(surface),
+                alt="implied volatility over log-moneyness and expiry; table below",
+            )
+    if len(failed):
+        st.subheader("Quotes without a volatility")
+        st.dataframe(
+            failed[[c for c in failed.columns if c not in _WANTED[:2]]],
+            alt="quotes without a volatility, with the reason",
+        )
+    st.subheader("All quotes")
+    st.dataframe(
+        inverted,
+        lazy=True,
+        column_config={
+            "implied_volatility": st.column_config.NumberColumn("implied vol", format="%.5f"),
+            "implied_volatility_error": st.column_config.NumberColumn("± error", format="%.1e"),
+        },
+        alt="all quotes with implied volatilities",
+    )
+    uploads.download_buttons(inverted, "implied vols")
+
+
+def main() -> None:
+    """Draw the page."""
+    st.title("Market")
+    frame = _read_chain()
+    if frame is None:
+        return
+    chosen = dict(uploads.map_columns(frame, "chain", without=("volatility",), also=("price",)))
+    frame = _fill_common(frame, chosen)
+    missing = [*uploads.missing_columns(chosen, ("volatility",))]
+    missing += ["price"] if "price" not in chosen else []
+    if missing:
+        st.error(
+            f"No column for {', '.join(missing)}: choose one above under Columns. The table has "
+            f"{', '.join(map(str, frame.columns[:30]))}."
+        )
+        return
+    has_surrogate = resources.surrogates() is not None
+    engine = str(
+        st.selectbox(
+            "Engine",
+            ["quantlib"] + ["amo"] * has_surrogate,
+            help="quantlib: closed form for Europeans, QdFp for Americans; amo: the surrogates",
+        )
+    )
+    try:
+        inverted = _invert(frame, chosen, engine)
+    except OptionFrameError as error:
+        st.error(str(error))
+        return
+    _show(inverted)
+
+
+main()
