@@ -61,7 +61,7 @@ def map_columns(
     Returns what was chosen; a needed column without a label is missing from it.
     """
     labels = list(frame.columns)
-    guess = {**guess_columns(labels), **{name: _named(name, labels) for name in also}}
+    guess = {**guess_columns(frame), **{name: _named(name, labels) for name in also}}
     names = [*(name for name in ALIASES if name not in without), *also]
     is_clear = all(guess[name] is not None for name in names if name not in optional)
     chosen: dict[str, Hashable] = {}

@@ -70,11 +70,19 @@ def find_columns(
     return found
 
 
-def guess_columns(labels: Iterable[Hashable]) -> dict[str, Hashable | None]:
-    """Return the likely label of every column of the option frame, None where there is no guess."""
-    present = list(labels)
-    found = {name: _candidates(name, present, {}) for name in ALIASES}
-    return {name: labels[0] if len(labels) == 1 else None for name, labels in found.items()}
+def guess_columns(frame: pd.DataFrame) -> dict[str, Hashable | None]:
+    """Return the likely label of every column of the option frame, None where there is no guess.
+
+    Of several candidates for a number, one that holds numbers is likelier.
+    """
+    guess: dict[str, Hashable | None] = {}
+    for name in ALIASES:
+        found = _candidates(name, list(frame.columns), {})
+        if len(found) > 1 and name in NUMERIC_COLUMNS:
+            numbers = frame.select_dtypes("number").columns
+            found = [label for label in found if label in numbers]
+        guess[name] = found[0] if len(found) == 1 else None
+    return guess
 
 
 def _candidates(

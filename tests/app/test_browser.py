@@ -1,5 +1,6 @@
 """The dashboard in a real browser: Debian's Chromium, driven by Playwright."""
 
+import io
 import os
 import shutil
 import socket
@@ -7,21 +8,39 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from pricing import price_frame
+from app import inputs
+from pricing import implied_vol_frame, market, price_frame
+from pricing.engines import get_engine
+from pricing.samples import sample_book
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PAGES = {
+    "Price": 1,
+    "Surface": 3,
+    "Greeks": 6,
+    "Book": 0,
+    "Market": 3,
+    "Accuracy": 6,
+    "Model": 5,
+    "Benchmarks": 0,
+}  # with the number of charts each shows at least
+PATIENCE = 60_000  # milliseconds
 
 pytestmark = pytest.mark.browser
 if CHROMIUM is None and "REQUIRE_BROWSER" not in os.environ:
     pytest.skip("no chromium on this machine", allow_module_level=True)
+expect.set_options(timeout=PATIENCE)
+
+Open = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
@@ -64,32 +83,242 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-def test_price_page_paints_without_error_wide_and_narrow(server: str, browser: Browser) -> None:
-    for width in (1280, 400):
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        problems: list[str] = []
-        page.on("pageerror", lambda error, found=problems: found.append(str(error)))
-        page.goto(server)
-        page.get_by_role("heading", name="American").wait_for(timeout=60_000)
-        page.get_by_test_id("stDataFrame").nth(1).wait_for(timeout=60_000)
+@pytest.fixture
+def open_page(server: str, browser: Browser) -> Iterator[Open]:
+    """Open pages in a context of their own; no script error and no exception may be left."""
+    pages: list[Page] = []
+    problems: list[str] = []
+
+    def open_one(path: str = "", width: int = 1280, scheme: str = "light") -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if scheme == "dark" else "light",
+        )
+        page = context.new_page()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        pages.append(page)
+        page.goto(f"{server}/{path}")
+        page.get_by_role("heading").first.wait_for(timeout=PATIENCE)
+        settle(page)
+        return page
+
+    yield open_one
+    for page in pages:
         assert page.get_by_test_id("stException").count() == 0
-        overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-        assert overflow <= 0
-        assert problems == []
-        page.close()
+        page.context.close()
+    assert problems == []
 
 
-def test_input_can_be_changed_and_priced(server: str, browser: Browser) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.goto(server)
-    page.get_by_label("Spot").wait_for(timeout=60_000)
-    page.get_by_label("Spot").fill("130")
-    page.get_by_role("button", name="Price").click()
-    contract = {"S": 130.0, "K": 100.0, "T": 1.0, "r": 0.05, "q": 0.02, "sigma": 0.2, "type": "put"}
-    expected = price_frame(pd.DataFrame([contract]), "analytic")["price"].iloc[0]
-    cells = page.get_by_test_id("stDataFrame").first.locator("td")
-    cells.filter(has_text=repr(float(expected))[:10]).first.wait_for(
-        state="attached", timeout=60_000
+def settle(page: Page) -> None:
+    """Wait until the script has run."""
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(
+        timeout=PATIENCE
     )
-    assert page.get_by_test_id("stException").count() == 0
-    page.close()
+
+
+def cells(table: Locator) -> Locator:
+    """Return the cells of a table, which it holds for readers of screens."""
+    return table.locator("td")
+
+
+def shows(page: Page, value: float, number: int = 0) -> None:
+    """Wait until a table holds a value, to the digits that are printed."""
+    text = repr(float(value))[:10]
+    cells(page.get_by_test_id("stDataFrame").nth(number)).filter(has_text=text).first.wait_for(
+        state="attached", timeout=PATIENCE
+    )
+
+
+def price_of(engine: str, **changes: float | str) -> float:
+    contract: dict[str, float | str] = {
+        "spot": 100.0,
+        "strike": 100.0,
+        "expiry": 1.0,
+        "rate": 0.05,
+        "dividend_yield": 0.02,
+        "volatility": 0.2,
+        "option_type": "put",
+        "exercise": "american",
+        **changes,
+    }
+    return float(price_frame(pd.DataFrame([contract]), engine, greeks=False)["price"].iloc[0])
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+@pytest.mark.parametrize("title", PAGES)
+def test_page_paints_its_charts_and_does_not_scroll_sideways(
+    open_page: Open, title: str, width: int, scheme: str
+) -> None:
+    page = open_page("" if title == "Price" else title.lower(), width, scheme)
+    expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+    charts = page.get_by_test_id("stPlotlyChart")
+    if PAGES[title]:
+        charts.nth(PAGES[title] - 1).wait_for(timeout=PATIENCE)
+        for number in range(charts.count()):
+            assert charts.nth(number).get_by_role("img").first.get_attribute("aria-label") or (
+                charts.nth(number).locator("[aria-label]").count()
+            )
+    overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert overflow <= 0
+    colour = page.evaluate(
+        "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
+    )
+    brightness = np.mean([int(x) for x in colour.strip("rgba()").split(",")[:3]])
+    assert (brightness < 80) == (scheme == "dark")
+
+
+def test_changed_inputs_show_what_the_library_returns(open_page: Open) -> None:
+    page = open_page()
+    shows(page, price_of("amo"))
+    page.get_by_label("Spot", exact=True).fill("130")
+    page.get_by_label("Spot", exact=True).press("Enter")
+    for engine in ("amo", "quantlib", "fd"):
+        shows(page, price_of(engine, spot=130.0))
+    page.get_by_role("radio", name="call").click()
+    shows(page, price_of("amo", spot=130.0, option_type="call"))
+    page.get_by_role("radio", name="european").click()
+    for engine in ("amo", "analytic"):
+        shows(page, price_of(engine, spot=130.0, option_type="call", exercise="european"))
+    expect(page).to_have_url(lambda url: "spot=130" in url and "exercise=european" in url)
+
+
+def test_link_reproduces_the_page(open_page: Open) -> None:
+    page = open_page("?spot=80&volatility=35&option_type=call&exercise=european")
+    expect(page.get_by_label("Spot", exact=True)).to_have_value("80")
+    expected = {"spot": 80.0, "volatility": 0.35, "option_type": "call", "exercise": "european"}
+    shows(page, price_of("analytic", **expected))
+    shows(page, price_of("amo", **expected))
+
+
+def test_contract_follows_from_page_to_page(open_page: Open) -> None:
+    page = open_page("?spot=85&exercise=european")
+    page.get_by_role("link", name="Surface").click()
+    expect(page.get_by_text("European put, S 85")).to_be_visible()
+
+
+def test_keyboard_reaches_every_input_of_the_price_page(open_page: Open) -> None:
+    page = open_page()
+    shows(page, price_of("amo"))
+    seen: set[str] = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.add(
+            page.evaluate(
+                "(e => e.getAttribute('aria-label') || e.innerText || '')(document.activeElement)"
+            ).strip()
+        )
+    for field in inputs.FIELDS.values():
+        assert field.label in seen
+        assert any(f"{field.label}, slider" in text for text in seen), seen
+    assert set(inputs.PRESETS) <= seen
+    assert {"put", "american"} <= seen
+
+
+def upload(page: Page, name: str, data: bytes) -> None:
+    page.get_by_role("radio", name="upload").click()
+    page.locator('input[type="file"]').set_input_files(
+        {"name": name, "mimeType": "application/octet-stream", "buffer": data}
+    )
+
+
+def test_uploaded_book_is_priced_and_comes_back_as_csv_and_parquet(open_page: Open) -> None:
+    book = sample_book().reset_index(drop=True).assign(note="=HYPERLINK(1)")
+    page = open_page("book")
+    upload(page, "mine.csv", book.to_csv(index=False).encode())
+    expect(page.get_by_text("All 60 rows can be read.")).to_be_visible()
+    page.get_by_role("button", name="Price the book").click()
+    expected = price_frame(book, "amo", error_bars=True, errors="coerce")
+    for label, read in (("CSV", pd.read_csv), ("Parquet", pd.read_parquet)):
+        with page.expect_download(timeout=PATIENCE) as download:
+            page.get_by_role("button", name=f"Download {label}").click()
+        again = read(io.BytesIO(Path(download.value.path()).read_bytes()))
+        for name in ("price", "delta", "gamma", "vega", "theta", "rho"):
+            np.testing.assert_allclose(again[name], expected[name], rtol=1e-12)
+        mark = "'" if label == "CSV" else ""  # no spreadsheet runs it
+        assert (again["note"] == f"{mark}=HYPERLINK(1)").all()
+    page.get_by_role("button", name="Run scenarios").click()
+    expect(page.get_by_text("P/L of the book")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("columns.csv", b"alpha,beta\n1,2\n", "No column for spot"),
+        ("empty.csv", b"", "empty.csv is empty"),
+        ("binary.csv", bytes(range(256)) * 40, "cannot read binary.csv"),
+        (
+            "text.csv",
+            b"spot,strike,expiry,rate,dividend_yield,volatility,type\n"
+            b"100,100,1,0.05,0.02,high,put\n100,100,1,0.05,0.02,0.2,put\n",
+            "1 of 2 rows cannot be priced",
+        ),
+        ("large.csv", b"spot\n" + b"1\n" * (26 * 2**20), "50"),
+    ],
+    ids=["columns", "empty", "binary", "text", "large"],
+)
+def test_bad_upload_gets_a_clear_message(
+    open_page: Open, tmp_path: Path, name: str, data: bytes, words: str
+) -> None:
+    page = open_page("book")
+    page.get_by_role("radio", name="upload").click()
+    (tmp_path / name).write_bytes(data)  # large ones only go by path
+    page.locator('input[type="file"]').set_input_files(tmp_path / name)
+    where = page.get_by_test_id("stFileUploader") if name == "large.csv" else page
+    expect(where.get_by_text(words).last).to_be_visible()
+    if name == "large.csv":
+        expect(page.get_by_test_id("stFileUploaderFileErrorMessage")).to_be_visible()
+
+
+def test_edited_grid_is_what_gets_priced(open_page: Open) -> None:
+    page = open_page("book")
+    grid = page.get_by_test_id("stDataFrame").first
+    box = grid.bounding_box()
+    assert box is not None
+    page.mouse.dblclick(box["x"] + 190, box["y"] + 52)  # quantity of the first row
+    page.keyboard.press("Control+A")
+    page.keyboard.type("0")
+    page.keyboard.press("Enter")
+    settle(page)
+    page.get_by_role("button", name="Price the book").click()
+    book = sample_book().reset_index(drop=True)
+    priced = price_frame(book, "amo", greeks=False)["price"]
+    held = book["quantity"].mask(book.index == 0, 0)
+    expect(page.get_by_test_id("stMetric").first).to_contain_text(f"{(priced * held).sum():,.2f}")
+
+
+def test_pasted_quotes_are_inverted(open_page: Open) -> None:
+    page = open_page("market")
+    expected = implied_vol_frame(market.sample_chain())
+    shows(page, float(f"{expected['implied_volatility'].iloc[0]:.6g}"), number=1)
+    page.get_by_role("radio", name="paste").click()
+    area = page.get_by_role("textbox", name="CSV with a header")
+    area.fill("strike,expiry,type,price\n100,1,call,9.0\n105,1,call,0.0")
+    area.press("Control+Enter")
+    expect(page.get_by_text("1 of 2 quotes have an implied volatility")).to_be_visible()
+
+
+def test_attack_opens_its_worst_contract_on_the_price_page(open_page: Open) -> None:
+    page = open_page("accuracy")
+    page.get_by_label("Contracts").fill("200")
+    page.get_by_label("Contracts").press("Enter")
+    settle(page)
+    page.get_by_role("button", name="Draw and price").click()
+    expect(page.get_by_text("Within the stated error")).to_be_visible()
+    link = cells(page.get_by_test_id("stDataFrame").last).filter(has_text="/?spot=").first
+    link.wait_for(state="attached", timeout=PATIENCE)
+    again = open_page(str(link.text_content()).lstrip("/"))
+    assert get_engine("amo").name == "amo"
+    expect(again.get_by_test_id("stDataFrame").first).to_be_visible()
+
+
+def test_poles_move_with_the_rate(open_page: Open) -> None:
+    page = open_page("model")
+    titles = page.locator(".gtitle")
+    titles.nth(1).wait_for(timeout=PATIENCE)
+    before = [titles.nth(n).text_content() for n in range(titles.count())]
+    slider = page.get_by_role("slider", name="Rate, %")
+    slider.focus()
+    for _ in range(20):
+        slider.press("ArrowLeft")
+    settle(page)
+    expect(page.get_by_text(str(before[1]))).to_have_count(0)

@@ -36,8 +36,11 @@ def test_check_frame_names_row_column_and_reason() -> None:
 
 
 def test_guess_columns_takes_aliases_and_leaves_doubt_open() -> None:
-    guess = guess_columns(["S", "Strike Price", "tau", "vol", "iv", "type"])
-    assert guess["spot"] == "S"
+    labels = ["S", "Underlying", "Strike Price", "tau", "vol", "iv", "type"]
+    guess = guess_columns(
+        pd.DataFrame([[100.0, "ALFA", 90.0, 1.0, 0.2, 0.3, "put"]], columns=labels)
+    )
+    assert guess["spot"] == "S"  # the other one holds no numbers
     assert guess["strike"] == "Strike Price"
     assert guess["volatility"] is None  # two candidates
     assert guess["rate"] is None
