@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,16 +21,26 @@ EXAMPLES = """examples:
   python -m amo plot-poles runs/diffusion -o poles.svg
   torchrun --nproc-per-node 2 -m amo train diffusion --data data/diffusion --out runs/two"""
 
+BENCH_EXAMPLES = """examples:
+  python -m data_gen paper-options
+  python -m amo bench options --seeds 3 --minutes 4 --json docs/results/options.json
+  python -m amo bench options --models amo,fno --codings scaled --minutes 4 --json …/options.json
+A row that the file has already is not run again; a stopped table goes on where it stopped."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 well, 1 refused or failed, 2 bad usage, 130 stopped by a signal."""
     args = _parser().parse_args(arguments)
+    from amo.benchmarks.runner import StoppedError
     from amo.errors import CheckpointError
     from amo.training import DivergedError
 
     try:
         run: Callable[[argparse.Namespace], int] = args.run
         return run(args)
+    except StoppedError as error:
+        print(error, file=sys.stderr)
+        return 130
     except (CheckpointError, DataError, DivergedError, FileError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -88,16 +99,53 @@ def _parser() -> argparse.ArgumentParser:
     record.add_argument("--json", type=Path, required=True, metavar="FILE")
     record.set_defaults(run=_record)
 
-    report = commands.add_parser("report", help="write docs/operator.md's tables from the results")
+    report = commands.add_parser("report", help="write the tables in docs/ from the results")
     report.set_defaults(run=_report)
 
-    bench = commands.add_parser("bench", help="measure")
+    _add_bench(commands.add_parser("bench", help="measure"))
+    return parser
+
+
+def _add_bench(bench: argparse.ArgumentParser) -> None:
+    """Add what can be measured."""
     kinds = bench.add_subparsers(metavar="what", required=True)
     scaling = kinds.add_parser("scaling", help="time and memory against the number of points")
     scaling.add_argument("--json", type=Path, nargs="?", const=Path("-"), metavar="FILE")
     _add_device(scaling)
     scaling.set_defaults(run=_bench_scaling)
-    return parser
+
+    options = kinds.add_parser(
+        "options",
+        help="the paper's option problem: AMO and its rivals under one budget",
+        epilog=BENCH_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument("--models", default="amo,fno,lno,transolver,lamo", metavar="A,B,…")
+    options.add_argument("--codings", default="raw", metavar="A,B", help="raw, scaled")
+    _add_table(options, "options")
+    options.add_argument("--picture", type=Path, metavar="FILE", help="a surface by every model")
+    options.set_defaults(run=_bench_options)
+
+    ablations = kinds.add_parser("ablations", help="AMO with one part changed, same budget")
+    ablations.add_argument("--coding", default="raw", choices=("raw", "scaled"))
+    _add_table(ablations, "ablations")
+    ablations.set_defaults(run=_bench_ablations)
+
+
+def _add_table(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add what every table of models has."""
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds 0 to N - 1")
+    budget = parser.add_mutually_exclusive_group(required=True)
+    budget.add_argument("--minutes", type=float, metavar="M", help="of training, for every row")
+    budget.add_argument("--steps", type=int, metavar="N", help="for every row, instead")
+    parser.add_argument("--size", default="small", choices=("small", "paper"))
+    parser.add_argument(
+        "--data", type=Path, default=Path("data/paper-options"), metavar="DIR",
+        help="of `python -m data_gen paper-options` (default data/paper-options)",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, default=Path("runs/bench") / name, metavar="DIR")
+    parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the table")
+    _add_device(parser)
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:
@@ -184,9 +232,10 @@ def _record(args: argparse.Namespace) -> int:
 def _report(_: argparse.Namespace) -> int:
     from amo import report
 
-    path = report.ROOT / "docs" / "operator.md"
-    report.fill_file(path, report.OPERATOR_TABLES)
-    print(f"wrote {path}", file=sys.stderr)
+    for name, tables in report.DOCUMENTS.items():
+        path = report.ROOT / "docs" / name
+        report.fill_file(path, tables)
+        print(f"wrote {path}", file=sys.stderr)
     return 0
 
 
@@ -202,6 +251,63 @@ def _bench_scaling(args: argparse.Namespace) -> int:
         write_text(json.dumps(results, indent=2) + "\n", args.json)
         print(f"wrote {args.json}", file=sys.stderr)
     return 0
+
+
+def _bench_options(args: argparse.Namespace) -> int:
+    from amo.benchmarks import options
+    from amo.benchmarks.contestants import paper_sizes
+    from amo.benchmarks.runner import Entry, run
+
+    problems = {problem.name: problem for problem in (options.RAW, options.SCALED)}
+    if unknown := set(args.codings.split(",")) - set(problems):
+        raise SettingsError(f"no coding {', '.join(sorted(unknown))}; there are raw and scaled")
+    entries = [
+        Entry(problems[coding], model, seed)
+        for coding in args.codings.split(",")
+        for seed in range(args.seeds)
+        for model in args.models.split(",")
+    ]
+    notes = {
+        "quoted": {name: dict(problem.quoted) for name, problem in problems.items()},
+        "paper_sizes": paper_sizes(options.RAW, options.QUOTED_PARAMETERS),
+    }
+    run(entries, _budget(args), notes=notes, **_table_arguments(args))
+    if args.picture is not None:
+        from amo import pictures
+        from amo.benchmarks.runner import predictions
+
+        fields = predictions([e for e in entries if e.seed == 0], args.data, args.out)
+        pictures.draw_fields(fields, args.picture)
+        print(f"wrote {args.picture}", file=sys.stderr)
+    return 0
+
+
+def _bench_ablations(args: argparse.Namespace) -> int:
+    from amo.benchmarks import options
+    from amo.benchmarks.contestants import ABLATIONS
+    from amo.benchmarks.runner import Entry, run
+
+    problem = {"raw": options.RAW, "scaled": options.SCALED}[args.coding]
+    entries = [Entry(problem, name, seed) for seed in range(args.seeds) for name in ABLATIONS]
+    run(entries, _budget(args), **_table_arguments(args))
+    return 0
+
+
+def _budget(args: argparse.Namespace) -> Any:  # noqa: ANN401  # imported when needed
+    from amo.benchmarks.runner import Budget
+
+    return Budget(minutes=args.minutes, steps=args.steps, size=args.size)
+
+
+def _table_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "data": args.data,
+        "out": args.out,
+        "file": args.json,
+        "device": args.device,
+        "command": "python -m amo " + shlex.join(sys.argv[1:]),
+        "say": lambda text: print(text, file=sys.stderr, flush=True),
+    }
 
 
 def _print(content: Any) -> None:  # noqa: ANN401  # anything JSON holds

@@ -24,8 +24,9 @@ class Batch:
         (batch, n_queries, n_query_dimensions); None: the input points.
     mask, query_mask
         (batch, n_points) and (batch, n_queries), false where a point is padding.
-    scale
-        A known size of each value, shaped as the values: the model learns the value over it.
+    offset, scale
+        A known part and a known size of each value, shaped as the values: the model learns
+        (value - offset) / scale.
     weights
         How much the error of each value counts, shaped as the values.
     feature_tangents, query_tangents, scale_tangents, value_tangents
@@ -38,6 +39,7 @@ class Batch:
     queries: Tensor | None = None
     mask: Tensor | None = None
     query_mask: Tensor | None = None
+    offset: Tensor | None = None
     scale: Tensor | None = None
     weights: Tensor | None = None
     feature_tangents: Tensor | None = None
@@ -56,6 +58,7 @@ class Batch:
             "features": self.features,
             "queries": self.queries,
             "mask": self.mask,
+            "offset": self.offset,
             "scale": self.scale,
         }
 
@@ -84,11 +87,17 @@ class Batch:
     def thinned(
         self, n_points: int | None, n_queries: int | None, generator: torch.Generator
     ) -> "Batch":
-        """Return the batch on a random subset of its points and of its queries."""
+        """Return the batch on a random subset of its points and of its queries.
+
+        Where the points are the queries and no number of those is given, one subset is both.
+        """
         batch = self
-        if batch.queries is None:
+        parts = [(_AT_POINTS, n_points), (_AT_QUERIES, n_queries)]
+        if batch.queries is None and n_queries is None:
+            parts = [((*_AT_POINTS, *_AT_QUERIES), n_points)]
+        elif batch.queries is None:
             batch = replace(batch, queries=batch.points, query_mask=batch.mask)
-        for names, wanted in ((_AT_POINTS, n_points), (_AT_QUERIES, n_queries)):
+        for names, wanted in parts:
             there = getattr(batch, names[0]).shape[1]
             if wanted is not None and wanted < there:
                 kept = torch.randperm(there, generator=generator)[:wanted]
@@ -111,6 +120,7 @@ _AT_QUERIES = (
     "queries",
     "values",
     "query_mask",
+    "offset",
     "scale",
     "weights",
     "query_tangents",

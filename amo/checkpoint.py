@@ -18,7 +18,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from amo.baselines.ffno import FFNO, FFNOConfig
+from amo.baselines.fno import FNO, FNOConfig
+from amo.baselines.galerkin import GalerkinConfig, GalerkinTransformer
+from amo.baselines.lamo import LaMO, LaMOConfig
+from amo.baselines.lno import LNO, LNOConfig
 from amo.baselines.mlp import PointwiseMLP, PointwiseMLPConfig
+from amo.baselines.transolver import Transolver, TransolverConfig
+from amo.baselines.transolver_plus import TransolverPlus, TransolverPlusConfig
+from amo.baselines.ufno import UFNO, UFNOConfig
 from amo.data import sha256_of
 from amo.errors import CheckpointError
 from amo.files import make_folder, replacing, write_text
@@ -39,6 +47,14 @@ class Kind(NamedTuple):
 MODELS: dict[str, Kind] = {
     "amo": Kind(AMO, AMOConfig),
     "mlp": Kind(PointwiseMLP, PointwiseMLPConfig),
+    "fno": Kind(FNO, FNOConfig),
+    "f-fno": Kind(FFNO, FFNOConfig),
+    "u-fno": Kind(UFNO, UFNOConfig),
+    "lno": Kind(LNO, LNOConfig),
+    "transolver": Kind(Transolver, TransolverConfig),
+    "transolver++": Kind(TransolverPlus, TransolverPlusConfig),
+    "lamo": Kind(LaMO, LaMOConfig),
+    "galerkin": Kind(GalerkinTransformer, GalerkinConfig),
 }
 
 

@@ -1,6 +1,7 @@
 """One process or many: who this process is, and the few sums that all must agree on."""
 
 import os
+import platform
 import re
 from dataclasses import dataclass
 
@@ -30,6 +31,14 @@ class Workers:
     def is_first(self) -> bool:
         """Whether this process writes files and draws bars."""
         return self.rank == 0
+
+    @property
+    def hardware(self) -> str:
+        """What they compute on, in words."""
+        name = platform.machine()
+        if self.device.type == "cuda":
+            name = torch.cuda.get_device_name(self.device)
+        return f"{self.count} × {name}, {os.cpu_count()} cores"
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over all processes."""

@@ -43,7 +43,8 @@ class Operator(nn.Module):
 
     Points and queries are mapped to [-1, 1], features and values to zero mean and unit spread, by
     numbers fitted on the training split only. ``link`` bounds the answer: above zero, or between
-    zero and one; where the data have a scale, the answer is multiplied by it.
+    zero and one; where the data have a scale, the answer is multiplied by it, where they have an
+    offset, that is added.
     """
 
     def __init__(self, model: nn.Module, config: ModelConfig, link: Link = "identity") -> None:
@@ -70,11 +71,12 @@ class Operator(nn.Module):
         queries: Tensor | None = None,
         mask: Tensor | None = None,
         scale: Tensor | None = None,
+        offset: Tensor | None = None,
     ) -> Tensor:
         """Return the image (batch, n_queries, n_outputs); see ``amo.model.AMO.forward``."""
         scaled = None if queries is None else self.queries(queries)
         output = self.model(self.points(points), self.features(features), scaled, mask)
-        return self._answer(output, scale)
+        return self._answer(output, scale, offset)
 
     def encode(
         self, points: Tensor, features: Tensor, mask: Tensor | None = None, chunk: int | None = None
@@ -88,11 +90,12 @@ class Operator(nn.Module):
         latent: Tensor,
         queries: Tensor,
         scale: Tensor | None = None,
+        offset: Tensor | None = None,
         chunk: int | None = None,
     ) -> Tensor:
         """Return the image at query points, at most ``chunk`` of them at a time."""
         decode: Callable[..., Tensor] = self.model.decode  # type: ignore[assignment]
-        return self._answer(decode(latent, self.queries(queries), chunk=chunk), scale)
+        return self._answer(decode(latent, self.queries(queries), chunk=chunk), scale, offset)
 
     def use_plain_operations(self) -> None:
         """Switch the model to operations that differentiate twice, if it has a choice."""
@@ -107,11 +110,12 @@ class Operator(nn.Module):
                 return self(**batch.inputs)
             latent = self.encode(batch.points, batch.features, batch.mask, chunk)
             queries = batch.points if batch.queries is None else batch.queries
-            return self.decode(latent, queries, batch.scale, chunk)
+            return self.decode(latent, queries, batch.scale, batch.offset, chunk)
 
-    def _answer(self, output: Tensor, scale: Tensor | None) -> Tensor:
+    def _answer(self, output: Tensor, scale: Tensor | None, offset: Tensor | None) -> Tensor:
         answer = _LINKS[self.link](self.values.inverse(output))
-        return answer if scale is None else scale * answer
+        answer = answer if scale is None else scale * answer
+        return answer if offset is None else offset + answer
 
     def fit_normalisers(
         self, batches: Callable[[], Iterable[Batch]], *, is_coded: bool = False

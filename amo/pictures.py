@@ -1,5 +1,6 @@
 """Pictures of what an operator learned: matplotlib without global state or display."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,29 @@ def draw_bases(poles: list[list[list[float]]], n_tokens: int, path: Path) -> Non
             axes.plot(angles.numpy(), real.T.numpy(), **style)
         axes.set(title=f"block {block + 1}", ylabel="Re B")
     rows[-1].set(xlabel="θ, the tokens being samples at 2πn/M")
+    save(figure, path)
+
+
+def draw_fields(fields: Mapping[str, Sequence[Sequence[float]]], path: Path) -> None:
+    """Draw a field as every model has it, above its error; the first one is the truth."""
+    (_, truth), *others = ((name, np.asarray(field)) for name, field in fields.items())
+    figure = Figure(figsize=(2.6 * (1 + len(others)), 4.8), layout="constrained")
+    panels = figure.subplots(2, 1 + len(others), squeeze=False)
+    low, high = truth.min(), truth.max()
+    panels[0, 0].imshow(truth, origin="lower", aspect="auto", vmin=low, vmax=high)
+    panels[0, 0].set(title="truth")
+    panels[1, 0].axis("off")
+    largest = max(float(np.abs(field - truth).max()) for _, field in others)
+    for column, (name, field) in enumerate(others, start=1):
+        error = field - truth
+        panels[0, column].imshow(field, origin="lower", aspect="auto", vmin=low, vmax=high)
+        panels[0, column].set(title=name)
+        scale = {"vmin": -largest, "vmax": largest, "cmap": "RdBu"}
+        shown = panels[1, column].imshow(error, origin="lower", aspect="auto", **scale)
+        panels[1, column].set(title=f"error, at most {np.abs(error).max():.2g}")
+    figure.colorbar(shown, ax=panels[1].tolist(), shrink=0.8)
+    for panel in panels.flat:
+        panel.set(xticks=[], yticks=[])
     save(figure, path)
 
 

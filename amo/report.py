@@ -80,7 +80,113 @@ def _ratios(values: list[float]) -> str:
     return " and ".join(f"{value:.1f}" for value in values)
 
 
+def rivals_table(results: dict[str, Any]) -> str:
+    """Return models on one problem each, seeds pooled, best first; quoted figures beside."""
+    columns = (
+        "relative L2", "seeds", "largest error", "at the kink", "small S", "steps", "s / epoch",
+        "ms / sample", "parameters", "MB", "quoted",
+    )  # fmt: skip
+    lines = [
+        f"| coding | model | {' | '.join(columns)} |",
+        "|---|---|" + "---:|" * len(columns),
+    ]
+    quoted = results.get("quoted", {})
+    for (problem, model), rows in _pooled(results).items():
+        one = rows[0]
+        lines.append(
+            f"| {problem} | {model} | {_spread([row['relative_l2'] for row in rows])} "
+            f"| {len(rows)} | {_mean(rows, 'largest_error'):.2f} "
+            f"| {_region(rows, 'kink'):.2e} | {_region(rows, 'small S'):.2e} "
+            f"| {_mean(rows, 'steps'):,.0f} | {_mean(rows, 'seconds_per_epoch'):.0f} "
+            f"| {_mean(rows, 'milliseconds_per_sample'):.1f} | {one['parameters']:,} "
+            f"| {_mean(rows, 'peak_megabytes'):,.0f} "
+            f"| {_number(quoted.get(problem, {}).get(model))} |"
+        )
+    return "\n".join([*lines, "", _conditions(results)]) + "\n"
+
+
+def ablations_table(results: dict[str, Any]) -> str:
+    """Return AMO with one part changed, best first."""
+    lines = [
+        "| variant | relative L2 | seeds | steps | parameters |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for (_, model), rows in _pooled(results).items():
+        lines.append(
+            f"| {model} | {_spread([row['relative_l2'] for row in rows])} | {len(rows)} "
+            f"| {_mean(rows, 'steps'):,.0f} | {rows[0]['parameters']:,} |"
+        )
+    return "\n".join([*lines, "", _conditions(results)]) + "\n"
+
+
+def sizes_table(results: dict[str, Any]) -> str:
+    """Return parameters at the papers' settings beside the quoted counts."""
+    lines = ["| model | parameters here | quoted |", "|---|---:|---:|"]
+    lines += [
+        f"| {name} | {row['parameters']:,} | {_millions(row['quoted'])} |"
+        for name, row in results["paper_sizes"].items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _pooled(results: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Return rows by problem and model, problems in their order, models by mean error."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for key, row in results["rows"].items():
+        problem, model, _ = key.split("/")
+        groups.setdefault((problem, model), []).append(row)
+    problems = list(dict.fromkeys(problem for problem, _ in groups))
+    order = sorted(groups, key=lambda g: (problems.index(g[0]), _mean(groups[g], "relative_l2")))
+    return {group: groups[group] for group in order}
+
+
+def _conditions(results: dict[str, Any]) -> str:
+    budget = results["budget"]
+    given = f"{budget['minutes']:g} minutes of steps"
+    if budget["steps"] is not None:
+        given = f"{budget['steps']:,} steps"
+    commands = dict.fromkeys(row["command"] for row in results["rows"].values())
+    return (
+        f"Data: regenerated. Budget of every row: {given}, batches of {budget['batch_size']}, "
+        f"AdamW {budget['learning_rate']:g}; models over points take {budget['n_points']:,} random "
+        "points of a sample a step, models on a grid all of it. ± is half of the range over seeds. "
+        f"{results['hardware']}, torch {results['versions']['torch']}; by "
+        + "; ".join(f"`{command}`" for command in commands)
+        + "."
+    )
+
+
+def _spread(values: list[float]) -> str:
+    middle, half = sum(values) / len(values), (max(values) - min(values)) / 2
+    return f"{middle:.2e}" + (f" ± {half:.0e}" if len(values) > 1 else "")
+
+
+def _mean(rows: list[dict[str, Any]], name: str) -> float:
+    return float(sum(row[name] for row in rows) / len(rows))
+
+
+def _region(rows: list[dict[str, Any]], name: str) -> float:
+    return float(sum(row["regions"][name] for row in rows) / len(rows))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"
+
+
+def _millions(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f} M"
+
+
 OPERATOR_TABLES: Tables = {
     "learning": from_results("learning", learning_table),
     "scaling": from_results("scaling", scaling_table),
+}
+BENCHMARK_TABLES: Tables = {
+    "options": from_results("options", rivals_table),
+    "sizes": from_results("options", sizes_table),
+    "ablations": from_results("ablations", ablations_table),
+}
+DOCUMENTS: Mapping[str, Tables] = {
+    "operator.md": OPERATOR_TABLES,
+    "benchmarks.md": BENCHMARK_TABLES,
 }

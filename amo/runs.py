@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import platform
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -117,7 +115,7 @@ def _train(
         **identity,
         "steps": result.steps,
         "minutes": round(result.minutes, 2),
-        "hardware": _hardware(workers),
+        "hardware": workers.hardware,
         "versions": {k: version(k) for k in ("amo-pricing", "torch", "numpy")},
     }
     metrics = {"validation": scores, **_diagnose(operator, validation, preset, workers)}
@@ -276,10 +274,3 @@ def _message(result: training.Result, validation: float, out: Path) -> str:
         f"stopped by {result.reason} after {result.steps} steps: {error}; the best weights are in "
         f"{out}, and the same command goes on from here"
     )
-
-
-def _hardware(workers: distributed.Workers) -> str:
-    name = platform.machine()
-    if workers.device.type == "cuda":
-        name = torch.cuda.get_device_name(workers.device)
-    return f"{workers.count} × {name}, {os.cpu_count()} cores"

@@ -1,8 +1,8 @@
 """The only training loop.
 
 A step is a function of the seed and its number alone: the order of samples comes from the seed and
-the epoch, the subset of points from the seed and the step. So a run that was stopped, or killed,
-goes on to the very weights it would have reached.
+the epoch, the subset of points and any noise from the seed and the step. So a run that was stopped,
+or killed, goes on to the very weights it would have reached.
 """
 
 import json
@@ -213,6 +213,7 @@ class _Run:
         """Do one optimiser step."""
         config, step = self.config, self.progress.step
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + step)
+        torch.manual_seed(config.seed * 1_000_003 + step)  # for models that draw by themselves
         if config.n_points is not None or config.n_queries is not None:
             batch = batch.thinned(config.n_points, config.n_queries, generator)
         rate = config.rate_at(step)

@@ -10,6 +10,14 @@ import torch
 from torch import Tensor
 
 from amo import checkpoint
+from amo.baselines.ffno import FFNOConfig
+from amo.baselines.fno import FNOConfig
+from amo.baselines.galerkin import GalerkinConfig
+from amo.baselines.lamo import LaMOConfig
+from amo.baselines.lno import LNOConfig
+from amo.baselines.transolver import TransolverConfig
+from amo.baselines.transolver_plus import TransolverPlusConfig
+from amo.baselines.ufno import UFNOConfig
 from amo.batch import Batch
 from amo.checkpoint import Recipe
 from amo.data import ArrayDataset
@@ -20,6 +28,11 @@ TINY = AMOConfig(
     n_features=2, n_dimensions=2, width=16, n_tokens=16, n_poles=4, n_blocks=2, n_heads=2,
     state_size=4,
 )  # fmt: skip
+TINY_RIVAL = {"n_features": 2, "n_dimensions": 2, "width": 16, "n_heads": 2}
+TINY_GRID = {
+    "n_features": 2, "n_dimensions": 2, "width": 8, "grid": (6, 4), "modes": 2, "n_layers": 2,
+    "padding": 1,
+}  # fmt: skip
 OPERATORS = {
     "amo": Recipe(kind="amo", config=TINY),
     "amo-position": Recipe(kind="amo", config=replace(TINY, lifting="position")),
@@ -27,7 +40,25 @@ OPERATORS = {
     "amo-kernel": Recipe(
         kind="amo", config=replace(TINY, mixer="none", basis="kernel", coefficients="input")
     ),
+    "lno": Recipe(kind="lno", config=LNOConfig(**TINY_RIVAL, n_modes=6, n_layers=2)),
+    "transolver": Recipe(
+        kind="transolver", config=TransolverConfig(**TINY_RIVAL, n_slices=5, n_layers=2)
+    ),
+    "transolver++": Recipe(
+        kind="transolver++", config=TransolverPlusConfig(**TINY_RIVAL, n_slices=5, n_layers=2)
+    ),
+    "lamo": Recipe(
+        kind="lamo", config=LaMOConfig(**TINY_RIVAL, n_slices=5, n_layers=2, state_size=4)
+    ),
+    "galerkin": Recipe(kind="galerkin", config=GalerkinConfig(**TINY_RIVAL, n_layers=2)),
+    "fno": Recipe(kind="fno", config=FNOConfig(**TINY_GRID)),
+    "f-fno": Recipe(kind="f-fno", config=FFNOConfig(**TINY_GRID)),
+    "u-fno": Recipe(kind="u-fno", config=UFNOConfig(**TINY_GRID)),
 }
+N_POINTS = 24  # of the grid
+GRID_ONLY = ("fno", "f-fno", "u-fno")
+AT_THEIR_POINTS = ("transolver", "transolver++", "lamo", "galerkin")
+AT_QUERIES = tuple(name for name in OPERATORS if name not in (*GRID_ONLY, *AT_THEIR_POINTS))
 
 
 @pytest.fixture
@@ -38,6 +69,24 @@ def tiny() -> AMOConfig:
 @pytest.fixture(params=OPERATORS)
 def recipe(request: pytest.FixtureRequest) -> Recipe:
     """Every model that the contract holds for."""
+    return OPERATORS[request.param]
+
+
+@pytest.fixture(params=AT_QUERIES)
+def query_recipe(request: pytest.FixtureRequest) -> Recipe:
+    """Models that answer anywhere."""
+    return OPERATORS[request.param]
+
+
+@pytest.fixture(params=AT_THEIR_POINTS)
+def point_recipe(request: pytest.FixtureRequest) -> Recipe:
+    """Models that take any points and answer there."""
+    return OPERATORS[request.param]
+
+
+@pytest.fixture(params=GRID_ONLY)
+def grid_recipe(request: pytest.FixtureRequest) -> Recipe:
+    """Models that know one grid."""
     return OPERATORS[request.param]
 
 

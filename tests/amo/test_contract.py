@@ -9,6 +9,7 @@ import torch
 from amo import checkpoint
 from amo.batch import Batch
 from amo.checkpoint import Recipe
+from amo.errors import SettingsError
 from amo.operator import Operator
 
 Build = Callable[..., Operator]
@@ -32,9 +33,9 @@ def close(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def test_identity_17_order_of_input_points_does_not_matter(
-    recipe: Recipe, build: Build, samples: Samples
+    query_recipe: Recipe, build: Build, samples: Samples
 ) -> None:
-    operator, batch = build(recipe), samples(2, 24)
+    operator, batch = build(query_recipe), samples(2, 24)
     order = torch.randperm(24, generator=torch.manual_seed(1))
     queries = batch.points
     shuffled = operator(batch.points[:, order], batch.features[:, order], queries)
@@ -42,9 +43,9 @@ def test_identity_17_order_of_input_points_does_not_matter(
 
 
 def test_identity_17_masked_padding_changes_nothing(
-    recipe: Recipe, build: Build, samples: Samples
+    query_recipe: Recipe, build: Build, samples: Samples
 ) -> None:
-    operator, batch = build(recipe), samples(2, 24)
+    operator, batch = build(query_recipe), samples(2, 24)
     queries = batch.points[:, :7]
     garbage = 50.0 * torch.ones(2, 6, 2)
     mask = torch.arange(30).expand(2, -1) < 24
@@ -58,9 +59,9 @@ def test_identity_17_masked_padding_changes_nothing(
 
 
 def test_identity_17_queries_are_answered_one_by_one(
-    recipe: Recipe, build: Build, samples: Samples
+    query_recipe: Recipe, build: Build, samples: Samples
 ) -> None:
-    operator, batch = build(recipe), samples(2, 24)
+    operator, batch = build(query_recipe), samples(2, 24)
     whole = operator(batch.points, batch.features)
     some = operator(batch.points, batch.features, batch.points[:, 3:9])
     assert close(whole[:, 3:9], some)
@@ -78,16 +79,22 @@ def test_identity_17_samples_do_not_see_each_other(
 
 def test_chunks_give_the_same_answer(recipe: Recipe, build: Build, samples: Samples) -> None:
     operator, batch = build(recipe), samples(2, 24)
+    assert close(operator.predict(batch), operator.predict(batch, chunk=5))
+
+
+def test_chunks_give_the_same_answer_beside_padding(
+    query_recipe: Recipe, build: Build, samples: Samples
+) -> None:
+    operator, batch = build(query_recipe), samples(2, 24)
     mask = torch.arange(24).expand(2, -1) < 20
     masked = Batch(points=batch.points, features=batch.features, values=batch.values, mask=mask)
-    for case in (batch, masked):
-        assert close(operator.predict(case), operator.predict(case, chunk=5))
+    assert close(operator.predict(masked), operator.predict(masked, chunk=5))
 
 
 def test_input_and_queries_may_have_any_number_of_points(
-    recipe: Recipe, build: Build, samples: Samples
+    query_recipe: Recipe, build: Build, samples: Samples
 ) -> None:
-    operator = build(recipe)
+    operator = build(query_recipe)
     for n_points, n_queries in ((5, 40), (40, 1)):
         batch, queries = samples(2, n_points), samples(2, n_queries).points
         assert operator(batch.points, batch.features, queries).shape == (2, n_queries, 1)
@@ -114,7 +121,7 @@ def test_saved_and_loaded_operator_is_the_same(
 
 
 def test_normalisers_put_units_aside(recipe: Recipe, build: Build, samples: Samples) -> None:
-    operator, batch = build(recipe), samples(4, 30)
+    operator, batch = build(recipe), samples(4, 24)
     torch.manual_seed(0)
     other = checkpoint.build(recipe)
 
@@ -135,3 +142,59 @@ def test_normalisers_put_units_aside(recipe: Recipe, build: Build, samples: Samp
     unit = (expected - shift) / scale
     assert torch.allclose(answer, other.values.inverse(unit), rtol=1e-2, atol=1e-2)
     assert float(other.values.scale) == pytest.approx(9.0 * float(scale), rel=1e-4)
+
+
+def test_points_may_come_in_any_order_and_number(
+    point_recipe: Recipe, build: Build, samples: Samples
+) -> None:
+    operator = build(point_recipe)
+    for n in (5, 24):
+        batch = samples(2, n)
+        order = torch.randperm(n, generator=torch.manual_seed(1))
+        answer = operator(batch.points, batch.features)
+        assert answer.shape == (2, n, 1)
+        assert close(operator(batch.points[:, order], batch.features[:, order]), answer[:, order])
+
+
+def test_padding_among_points_changes_nothing(
+    point_recipe: Recipe, build: Build, samples: Samples
+) -> None:
+    operator, batch = build(point_recipe), samples(2, 24)
+    garbage = 50.0 * torch.ones(2, 6, 2)
+    mask = torch.arange(30).expand(2, -1) < 24
+    padded = operator(
+        torch.cat([batch.points, garbage], 1), torch.cat([batch.features, garbage], 1), None, mask
+    )
+    assert close(operator(batch.points, batch.features), padded[:, :24])
+
+
+def test_models_over_points_refuse_queries(
+    point_recipe: Recipe, build: Build, samples: Samples
+) -> None:
+    operator, batch = build(point_recipe), samples(2, 24)
+    with pytest.raises(SettingsError, match="takes no queries"):
+        operator(batch.points, batch.features, batch.points[:, :3])
+
+
+def test_models_on_a_grid_refuse_all_else(
+    grid_recipe: Recipe, build: Build, samples: Samples
+) -> None:
+    operator, batch = build(grid_recipe), samples(2, 24)
+    few = samples(2, 23)
+    for arguments in (
+        (few.points, few.features),
+        (batch.points, batch.features, batch.points[:, :3]),
+        (batch.points, batch.features, None, torch.ones(2, 24, dtype=torch.bool)),
+    ):
+        with pytest.raises(SettingsError, match=r"on the grid \(6, 4\) only"):
+            operator(*arguments)
+
+
+def test_every_weight_is_used_and_devices_are_the_caller_s(
+    recipe: Recipe, samples: Samples
+) -> None:
+    with torch.device("meta"):
+        operator = checkpoint.build(recipe)
+    batch = samples(2, 24).map(torch.Tensor.float).to(torch.device("meta"))
+    operator(batch.points, batch.features).sum().backward()
+    assert all(parameter.grad is not None for parameter in operator.parameters())

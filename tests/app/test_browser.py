@@ -248,8 +248,10 @@ def test_uploaded_book_is_priced_and_comes_back_as_csv_and_parquet(open_page: Op
         ("binary.csv", bytes(range(256)) * 40, "cannot read binary.csv"),
         (
             "text.csv",
-            b"spot,strike,expiry,rate,dividend_yield,volatility,type\n"
-            b"100,100,1,0.05,0.02,high,put\n100,100,1,0.05,0.02,0.2,put\n",
+            (
+                b"spot,strike,expiry,rate,dividend_yield,volatility,type\n"
+                b"100,100,1,0.05,0.02,high,put\n100,100,1,0.05,0.02,0.2,put\n"
+            ),
             "1 of 2 rows cannot be priced",
         ),
         ("large.csv", b"spot\n" + b"1\n" * (26 * 2**20), "50"),

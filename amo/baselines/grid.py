@@ -1,0 +1,147 @@
+"""What models on one regular grid share: lift, layers on the grid, project."""
+
+import math
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from amo.errors import SettingsError
+from amo.layers.feedforward import MLP
+from amo.layers.precision import at_least_float32, full_precision
+
+
+class GridConfig(Protocol):
+    """What the configuration of a grid model says."""
+
+    @property
+    def n_features(self) -> int:
+        """Channels of the input function."""
+
+    @property
+    def n_dimensions(self) -> int:
+        """Coordinates of a point."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Channels of the answer."""
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Points along each axis; the points of a sample come in this order, last axis first."""
+
+    @property
+    def width(self) -> int:
+        """Channels of the hidden functions."""
+
+    @property
+    def padding(self) -> int:
+        """Zeros beyond the end of each axis, for functions that are not periodic."""
+
+
+class GridModel(nn.Module):
+    """Linear lift of (features, points), layers (batch, width, *grid), an MLP to the answer.
+
+    Grid-only: it answers at its grid's points and nowhere else, and takes no padding.
+    """
+
+    def __init__(self, config: GridConfig, layers: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.config: Any = config
+        self.lift = nn.Linear(config.n_features + config.n_dimensions, config.width)
+        self.layers = nn.ModuleList(layers)
+        self.project = MLP(config.width, 2 * config.width, config.n_outputs)
+
+    def forward(
+        self,
+        points: Tensor,
+        features: Tensor,
+        queries: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """Return (batch, n_points, n_outputs); see :meth:`amo.model.AMO.forward`."""
+        grid = self.config.grid
+        if queries is not None or mask is not None or points.shape[1] != math.prod(grid):
+            raise SettingsError(
+                f"{type(self).__name__} knows functions on the grid {grid} only: it takes all of "
+                "its points, no queries and no padding"
+            )
+        x = self.lift(torch.cat([features, points], dim=-1)).unflatten(1, grid).movedim(-1, 1)
+        x = functional.pad(x, (0, self.config.padding) * len(grid))
+        for layer in self.layers:
+            x = layer(x)
+        inside = x[(..., *(slice(n) for n in grid))]
+        return self.project(inside.movedim(1, -1).flatten(1, len(grid)))
+
+
+class SpectralConvolution(nn.Module):
+    """A multiplication of the lowest modes of some axes by learned matrices.
+
+    (K x)^(k) = R_k x^(k) for |k| < modes, zero elsewhere.
+
+    Parameters
+    ----------
+    width, modes
+        Channels, and modes kept of each sign.
+    axes
+        Those transformed, counted from the back: all of them, or one for a factorised layer.
+    """
+
+    def __init__(self, width: int, modes: int, axes: tuple[int, ...]) -> None:
+        super().__init__()
+        self.modes, self.axes = modes, axes
+        shape = (*[2 * modes] * (len(axes) - 1), modes)
+        # real and imaginary parts: weights files and devices know no complex numbers
+        self.weight = nn.Parameter(torch.randn(width, width, *shape, 2) / width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, width, *grid)."""
+        *others, last = self.axes
+        sizes = [x.shape[axis] for axis in self.axes]
+        letters = "xyz"[: x.ndim - 2]
+        kept = "".join(letters[axis] for axis in self.axes)
+        with full_precision(x):
+            modes = torch.fft.rfftn(at_least_float32(x), dim=self.axes, norm="ortho")
+            for axis in others:  # both signs
+                low = modes.narrow(axis, 0, self.modes)
+                high = modes.narrow(axis, modes.shape[axis] - self.modes, self.modes)
+                modes = torch.cat([low, high], dim=axis)
+            modes = modes.narrow(last, 0, self.modes)
+            weight = torch.view_as_complex(at_least_float32(self.weight))
+            modes = torch.einsum(f"bi{letters},io{kept}->bo{letters}", modes, weight)
+            for axis, n in zip(others, sizes, strict=False):
+                low, high = modes.chunk(2, dim=axis)
+                modes = torch.cat([low, _zeros(modes, axis, n - 2 * self.modes), high], dim=axis)
+            above = _zeros(modes, last, sizes[-1] // 2 + 1 - self.modes)
+            modes = torch.cat([modes, above], dim=last)
+            return torch.fft.irfftn(modes, s=sizes, dim=self.axes, norm="ortho")
+
+
+class ChannelsFirst(nn.Module):
+    """A map of the last axis, applied to the second."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, channels, *grid)."""
+        return self.inner(x.movedim(1, -1)).movedim(-1, 1)
+
+
+def check_grid(config: GridConfig, modes: int) -> tuple[int, ...]:
+    """Return the grid as a tuple, refusing one that does not fit the settings."""
+    grid = tuple(config.grid)
+    if len(grid) != config.n_dimensions or not 1 <= len(grid) <= 3:
+        raise SettingsError(f"a grid of {config.n_dimensions} axes is needed (1 to 3), got {grid}")
+    if not 1 <= modes <= min(grid) // 2:
+        raise SettingsError(f"modes must be 1 to half of the grid {grid}, got {modes}")
+    return grid
+
+
+def _zeros(like: Tensor, axis: int, n: int) -> Tensor:
+    shape = list(like.shape)
+    shape[axis] = n
+    return like.new_zeros(shape)

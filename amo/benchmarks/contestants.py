@@ -1,0 +1,109 @@
+"""Who takes part: every model by name, at a size for two cores and at its paper's."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Literal
+
+import torch
+
+from amo.benchmarks.problem import Problem
+from amo.checkpoint import MODELS, Recipe, build
+from amo.errors import SettingsError
+
+Size = Literal["small", "paper"]
+
+# Each rival at what its own paper and the comparison's use; AMO's defaults are its paper's.
+_PAPER: Mapping[str, Mapping[str, Any]] = {
+    "amo": {},
+    "fno": {"width": 64},
+    "f-fno": {},
+    "u-fno": {"width": 64},
+    "lno": {},
+    "transolver": {},
+    "transolver++": {},
+    "lamo": {},
+    "galerkin": {},
+}
+# About a tenth of the work per sample, so that minutes on two cores are some hundred steps.
+_SMALL: Mapping[str, Mapping[str, Any]] = {
+    "amo": {
+        "width": 64,
+        "n_heads": 4,
+        "n_tokens": 32,
+        "n_poles": 12,
+        "n_blocks": 3,
+        "state_size": 8,
+    },
+    "fno": {"width": 20},
+    "f-fno": {"width": 40, "modes": 12},
+    "u-fno": {"width": 20},
+    "lno": {"width": 64, "n_modes": 64, "n_heads": 4},
+    "transolver": {"width": 64, "n_heads": 4, "n_layers": 4, "n_slices": 32},
+    "transolver++": {"width": 64, "n_heads": 4, "n_layers": 4, "n_slices": 32},
+    "lamo": {"width": 64, "n_heads": 4, "n_layers": 4, "n_slices": 32, "state_size": 8},
+    "galerkin": {"width": 64, "n_heads": 4, "n_layers": 4},
+}
+_SIZES = {"small": _SMALL, "paper": _PAPER}
+
+# AMO with one part changed, on 64 tokens so that up to 32 poles find room.
+_BASE = {**_SMALL["amo"], "n_tokens": 64, "n_poles": 16}
+ABLATIONS: Mapping[str, Mapping[str, Any]] = {
+    "AMO: 16 adaptive poles, TM, bidirectional": {},
+    "poles learned, the same for all inputs": {"poles": "learned-static"},
+    "poles random and fixed": {"poles": "random-static"},
+    "4 poles": {"n_poles": 4},
+    "6 poles": {"n_poles": 6},
+    "8 poles": {"n_poles": 8},
+    "32 poles": {"n_poles": 32},
+    "64 poles": {"n_poles": 64},
+    "plain kernels instead of TM": {"basis": "kernel"},
+    "no mixer": {"mixer": "none"},
+    "mixer one way": {"mixer": "uni"},
+    "mixer four ways": {"mixer": "multi"},
+}
+RIVALS = tuple(_SMALL)
+
+
+def recipe_for(name: str, problem: Problem, size: Size = "small") -> Recipe:
+    """Return the recipe of a contestant, or of an ablation, for a problem."""
+    if name in ABLATIONS:
+        kind, settings = "amo", {**_BASE, **ABLATIONS[name]}
+    elif name in _SIZES[size]:
+        kind, settings = name, dict(_SIZES[size][name])
+    else:
+        raise SettingsError(f"no model {name!r}; there are {', '.join(RIVALS)}")
+    config = MODELS[kind].config
+    settings |= {
+        "n_features": problem.n_features,
+        "n_dimensions": problem.n_dimensions,
+        "n_outputs": problem.n_outputs,
+    }
+    if is_grid_only(kind):
+        if problem.grid is None:
+            raise SettingsError(f"{name} knows grids only, and {problem.name} has none")
+        default = next(f.default for f in fields(config) if f.name == "modes")
+        wanted = settings.get("modes", default)
+        settings |= {"grid": problem.grid, "modes": min(wanted, min(problem.grid) // 2)}
+    return Recipe(kind=kind, config=config(**settings), link=problem.link)
+
+
+def is_grid_only(kind: str) -> bool:
+    """Return whether a model knows functions on one grid only."""
+    return any(f.name == "grid" for f in fields(MODELS[kind].config))
+
+
+def n_parameters(recipe: Recipe) -> int:
+    """Return how many weights a recipe has, without making them."""
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in build(recipe).parameters())
+
+
+def paper_sizes(problem: Problem, quoted: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Return the parameters of all at their papers' settings, beside quoted counts in millions."""
+    return {
+        name: {
+            "parameters": n_parameters(recipe_for(name, problem, "paper")),
+            "quoted": quoted.get(name),
+        }
+        for name in RIVALS
+    }

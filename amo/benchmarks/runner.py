@@ -1,0 +1,276 @@
+"""Train and score contestants under one budget, row by row, into one results file.
+
+A row is one model, one problem, one seed, trained and scored in a process of its own. All models
+see the same data, inputs and normalisation, the same optimiser and the same minutes of steps, or
+the same number of them. The best weights are chosen on validation and the test split is read once,
+at the end. A stopped table goes on with the row, and the step, at which it stopped.
+"""
+
+import json
+import multiprocessing
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from amo import checkpoint, distributed, training
+from amo.benchmarks.contestants import Size, is_grid_only, n_parameters, recipe_for
+from amo.benchmarks.problem import Problem, region_errors
+from amo.checkpoint import Recipe
+from amo.data import ArrayDataset
+from amo.errors import SettingsError
+from amo.evaluation import Dataset, evaluate
+from amo.files import make_folder, write_text
+from amo.memory import keep_freed_memory, peak_megabytes
+from amo.operator import Operator
+from amo.training import TrainingConfig
+
+_PLAN = "plan.json"  # how many steps a run has, once its speed was measured
+_VALIDATIONS = 5
+_WARM_UP, _TIMED = 2, 8  # steps
+Results = dict[str, Any]
+
+
+class StoppedError(Exception):
+    """A row was stopped before its end; the message says how to go on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What every row is given.
+
+    Attributes
+    ----------
+    minutes, steps
+        One of them: minutes of training steps, validation not counted, or a number of steps.
+    size
+        Of all models: for two cores, or their papers'.
+    batch_size
+        Samples a step.
+    n_points
+        Random points a step of models over points; models on a grid need all of it.
+    learning_rate, weight_decay
+        Of AdamW, with warm-up and a cosine to zero.
+    """
+
+    minutes: float | None = None
+    steps: int | None = None
+    size: Size = "small"
+    batch_size: int = 8
+    n_points: int = 1024
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-5
+
+    def __post_init__(self) -> None:
+        if (self.minutes is None) == (self.steps is None):
+            raise SettingsError("a budget is minutes or steps: give one of them")
+        if (self.minutes or self.steps or 0) <= 0:
+            raise SettingsError("a budget must be positive")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row to be: a model on a problem, with a seed."""
+
+    problem: Problem
+    model: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """Its name in the results file."""
+        return f"{self.problem.name}/{self.model}/{self.seed}"
+
+
+def run(
+    entries: Iterable[Entry],
+    budget: Budget,
+    *,
+    data: Path,
+    out: Path,
+    file: Path,
+    command: str,
+    device: str = "auto",
+    notes: Mapping[str, Any] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Results:
+    """Fill the rows that a results file does not have yet, writing it after each.
+
+    ``notes`` stand beside the rows.
+    """
+    wanted = list(entries)
+    for entry in wanted:  # before hours of training, not after
+        recipe_for(entry.model, entry.problem, budget.size)
+        for split in ("train", "validation", "test"):
+            entry.problem.open(data, split)
+    results = _begun(file, budget, device) | dict(notes or {})
+    for number, entry in enumerate(wanted, start=1):
+        if entry.key in results["rows"]:
+            continue
+        say(f"[{number}/{len(wanted)}] {entry.key}")
+        row = _in_a_process(_train_and_score, entry, budget, data, out, device)
+        results["rows"][entry.key] = {**row, "command": command}
+        write_text(json.dumps(results, indent=1) + "\n", file)
+        say(f"    relative L2 {row['relative_l2']:.2e} after {row['steps']} steps")
+    return results
+
+
+def _begun(file: Path, budget: Budget, device: str) -> Results:
+    """Return the results so far, refusing a file that was made under another budget."""
+    workers = distributed.join(device)
+    start = {
+        "budget": asdict(budget),
+        "hardware": workers.hardware,
+        "versions": {name: version(name) for name in ("amo-pricing", "torch", "numpy")},
+        "rows": {},
+    }
+    if not file.exists():
+        make_folder(file.parent)
+        return start
+    found: Results = json.loads(file.read_text(encoding="utf-8"))
+    if found["budget"] != start["budget"]:
+        raise SettingsError(
+            f"{file} was measured under the budget {found['budget']}; now it is "
+            f"{start['budget']}: choose another file"
+        )
+    return found
+
+
+def _in_a_process(work: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
+    """Call a function in a process of its own, so that its peak memory is its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments)
+
+
+def folder_of(entry: Entry, out: Path) -> Path:
+    """Return where the run of an entry lives."""
+    return out / re.sub(r"[^\w/+-]+", "-", entry.key)
+
+
+def _train_and_score(
+    entry: Entry, budget: Budget, data: Path, out: Path, device: str
+) -> dict[str, Any]:
+    keep_freed_memory()
+    workers = distributed.join(device)
+    problem, folder = entry.problem, folder_of(entry, out)
+    make_folder(folder)
+    train, validation = problem.open(data, "train"), problem.open(data, "validation")
+    recipe = recipe_for(entry.model, problem, budget.size)
+    config = TrainingConfig(
+        steps=1,
+        seed=entry.seed,
+        batch_size=budget.batch_size,
+        learning_rate=budget.learning_rate,
+        weight_decay=budget.weight_decay,
+        n_points=None if is_grid_only(recipe.kind) else budget.n_points,
+    )
+
+    def fresh() -> Operator:
+        torch.manual_seed(entry.seed)
+        operator = checkpoint.build(recipe)
+        operator.fit_normalisers(
+            lambda: map(problem.read, train.batches(budget.batch_size)), is_coded=problem.is_coded
+        )
+        return operator
+
+    steps, pace = _plan(fresh, train, entry, config, budget, folder, workers)
+    config = replace(
+        config,
+        steps=steps,
+        validate_every=max(1, -(-steps // _VALIDATIONS)),
+        save_every=max(1, steps // 10),
+    )
+    operator = fresh()
+    result = training.fit(
+        operator,
+        train,
+        validation,
+        config,
+        out=folder,
+        read=problem.read,
+        workers=workers,
+        identity={"entry": entry.key, "budget": asdict(budget)},
+    )
+    if result.reason != "finished":
+        raise StoppedError(f"{entry.key} was stopped: the same command goes on from there")
+    row = _scored(operator, recipe, problem, problem.open(data, "test"), workers, config) | {
+        "steps": result.steps,
+        "minutes": result.minutes,
+        "seconds_per_epoch": pace * -(-len(train) // budget.batch_size),
+    }
+    checkpoint.save(operator, recipe, {"test": row}, folder)
+    return row
+
+
+def _plan(
+    fresh: Callable[[], Operator],
+    train: Dataset,
+    entry: Entry,
+    config: TrainingConfig,
+    budget: Budget,
+    folder: Path,
+    workers: distributed.Workers,
+) -> tuple[int, float]:
+    """Return how many steps fill the budget, and the seconds of one; measured once, then kept."""
+    path = folder / _PLAN
+    if path.exists():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return int(known["steps"]), float(known["seconds_per_step"])
+    little = ArrayDataset(next(train.batches(1)))
+    for n in (_WARM_UP, _TIMED):
+        with TemporaryDirectory() as scratch:
+            trial = training.fit(
+                fresh(),
+                train,
+                little,
+                replace(config, steps=n),
+                out=Path(scratch),
+                read=entry.problem.read,
+                workers=workers,
+            )
+    pace = 60.0 * trial.minutes / _TIMED
+    steps = budget.steps or max(1, round(60.0 * (budget.minutes or 0.0) / pace))
+    write_text(json.dumps({"steps": steps, "seconds_per_step": pace}) + "\n", path)
+    return steps, pace
+
+
+def _scored(
+    operator: Operator,
+    recipe: Recipe,
+    problem: Problem,
+    test: Dataset,
+    workers: distributed.Workers,
+    config: TrainingConfig,
+) -> dict[str, Any]:
+    """Return the scores of the test split, and what the model takes."""
+    start = time.perf_counter()
+    scores = evaluate(operator, test, problem.read, workers, config.batch_size)
+    seconds = time.perf_counter() - start
+    return {
+        **scores,
+        "regions": region_errors(problem, operator, test, workers, config.batch_size),
+        "milliseconds_per_sample": 1e3 * seconds / len(test),
+        "parameters": n_parameters(recipe),
+        "peak_megabytes": peak_megabytes(),
+        "model": asdict(recipe.config),
+    }
+
+
+def predictions(entries: Iterable[Entry], data: Path, out: Path) -> dict[str, list[list[float]]]:
+    """Return the first test sample of a grid problem, and what each finished run makes of it."""
+    fields: dict[str, list[list[float]]] = {}
+    for entry in entries:
+        problem = entry.problem
+        batch = problem.read(next(problem.open(data, "test").batches(1)))
+        operator, _ = checkpoint.load(folder_of(entry, out))
+        found = operator.predict(batch)
+        shape = problem.grid or (1, -1)
+        fields.setdefault("truth", batch.values.reshape(shape).tolist())
+        fields[f"{entry.model}, {problem.name}"] = found.reshape(shape).tolist()
+    return fields
