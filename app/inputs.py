@@ -77,6 +77,16 @@ def contract_inputs() -> Contract:
     return contract
 
 
+def carry_contract(to: str) -> None:
+    """Let the contract follow from page to page; a page's widgets begin anew otherwise."""
+    state = st.session_state
+    if state.get("page") != to:
+        state["page"] = to
+        for name in (*FIELDS, *CHOICES):
+            if name in state:
+                state[name] = state[name]
+
+
 def contract_in_short(contract: Contract) -> str:
     """Return the contract in one line."""
     return (

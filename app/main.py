@@ -2,9 +2,11 @@
 
 import streamlit as st
 
+from app import inputs
+
 st.set_page_config(page_title="AMO option pricing", page_icon="📈", layout="wide")
 
-st.navigation(
+page = st.navigation(
     [
         st.Page("views/price.py", title="Price", icon=":material/price_check:", default=True),
         st.Page("views/surface.py", title="Surface", icon=":material/landscape:"),
@@ -16,4 +18,6 @@ st.navigation(
         st.Page("views/benchmarks.py", title="Benchmarks", icon=":material/leaderboard:"),
     ],
     position="top",
-).run()
+)
+inputs.carry_contract(to=page.url_path)
+page.run()

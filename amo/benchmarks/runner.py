@@ -258,7 +258,7 @@ def _scored(
         "milliseconds_per_sample": 1e3 * seconds / len(test),
         "parameters": n_parameters(recipe),
         "peak_megabytes": peak_megabytes(),
-        "model": asdict(recipe.config),
+        "model": json.loads(json.dumps(asdict(recipe.config))),  # as the file will hold it
     }
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import streamlit as st
 
-from amo.report import learning_table, scaling_table
+from amo.report import ablations_table, learning_table, rivals_table, scaling_table
 from app import resources
 from pricing.report import data_table, engine_table
 
 _TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str] | None]] = {
-    "options": ("The paper's option problem: AMO and its rivals", None),
-    "ablations": ("What each part of AMO is worth", None),
+    "options": ("The paper's option problem: AMO and its rivals", rivals_table),
+    "ablations": ("What each part of AMO is worth", ablations_table),
     "physics": ("The paper's physics problems", None),
     "engines": ("American options: every engine", engine_table),
     "learning": ("First lessons: easy operators", learning_table),

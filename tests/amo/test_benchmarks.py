@@ -1,0 +1,172 @@
+"""Tables of models: the same data and budget for all, rows that resume, regions, reports."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from amo import report
+from amo.__main__ import main
+from amo.benchmarks import options
+from amo.benchmarks.contestants import ABLATIONS, RIVALS, n_parameters, recipe_for
+from amo.benchmarks.problem import Problem
+from amo.benchmarks.runner import Budget, Entry, folder_of, predictions, run
+from amo.data import Arrays, ShardedDataset
+from amo.errors import SettingsError
+
+SIDE = 8
+RAW, SCALED = (replace(problem, grid=(SIDE, SIDE)) for problem in (options.RAW, options.SCALED))
+BUDGET = Budget(steps=2, batch_size=2, n_points=20)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from data_gen.builder import build
+    from data_gen.paper_options import PaperOptionsSet
+
+    folder = tmp_path_factory.mktemp("sets") / "paper-options"
+    build(PaperOptionsSet(train=4, validation=2, test=2, resolution=SIDE), "paper-options", folder)
+    return folder
+
+
+@pytest.fixture
+def arrays(data: Path) -> Arrays:
+    return next(ShardedDataset(data, "test").batches(2))
+
+
+def table(data: Path, tmp_path: Path, entries: list[Entry], **changes: Any) -> dict[str, Any]:
+    arguments = {"data": data, "out": tmp_path / "runs", "file": tmp_path / "t.json", **changes}
+    return run(entries, BUDGET, command="bench", device="cpu", **arguments)
+
+
+def test_both_codings_hold_the_same_prices(arrays: Arrays) -> None:
+    raw, scaled = options.read_raw(arrays), options.read_scaled(arrays)
+    assert torch.equal(raw.values, scaled.values)
+    assert torch.equal(raw.features, scaled.features)
+    assert raw.points.shape == scaled.points.shape == (2, SIDE * SIDE, 2)
+    assert scaled.offset is not None
+    assert scaled.scale is not None
+    output = (scaled.values - scaled.offset) / scaled.scale
+    known = scaled.scale > 1e-3
+    assert output[known].min() > -1e-3
+    assert output[known].max() < 0.5
+
+
+def test_raw_points_are_share_of_time_and_spot_in_the_order_of_the_grid(arrays: Arrays) -> None:
+    points = options.read_raw(arrays).points.unflatten(1, (SIDE, SIDE)).numpy()
+    np.testing.assert_allclose(points[0, :, 3, 0], np.linspace(0.0, 1.0, SIDE), rtol=1e-6)
+    np.testing.assert_allclose(points[1, 2, :, 1], arrays["spot"][1])
+
+
+def test_regions_are_where_they_say(arrays: Arrays) -> None:
+    points = options.read_raw(arrays).points
+    strike = torch.from_numpy(arrays["inputs"])[:, 3:4]
+    kink, small = options.at_the_kink(arrays), options.at_small_spots(arrays)
+    distance = (points[..., 1] - strike).abs() / strike
+    assert (points[..., 0][kink] >= 0.9).all()
+    assert (distance[kink] <= 0.1).all()
+    assert (points[..., 1][small] <= 30.0).all()
+    assert small.any()
+
+
+def test_table_trains_scores_and_is_not_run_twice(data: Path, tmp_path: Path) -> None:
+    entries = [Entry(RAW, "lno", 0), Entry(SCALED, "fno", 0)]
+    said: list[str] = []
+    results = table(data, tmp_path, entries, say=said.append)
+    assert list(results["rows"]) == ["raw/lno/0", "scaled/fno/0"]
+    for entry in entries:
+        row = results["rows"][entry.key]
+        assert row["steps"] == 2
+        assert 0.0 < row["relative_l2"] < 2.0
+        assert set(row["regions"]) == {"kink", "small S"}
+        assert row["parameters"] == n_parameters(recipe_for(entry.model, entry.problem))
+        assert row["peak_megabytes"] > 50
+    stored = json.loads((tmp_path / "t.json").read_text("utf-8"))
+    assert stored == results
+    n = len(said)
+    assert table(data, tmp_path, entries, say=said.append) == results
+    assert len(said) == n
+
+    fields = predictions(entries, data, tmp_path / "runs")
+    assert list(fields) == ["truth", "lno, raw", "fno, scaled"]
+    assert np.asarray(fields["truth"]).shape == (SIDE, SIDE)
+
+    text = report.rivals_table({**results, "quoted": {"raw": {"lno": 1e-3}}})
+    assert "| raw | lno |" in text
+    assert text.count("1.0e-03 |") == 1
+    with pytest.raises(SettingsError, match="choose another file"):
+        run(
+            entries, replace(BUDGET, steps=3), data=data, out=tmp_path, file=tmp_path / "t.json",
+            command="",
+        )  # fmt: skip
+
+
+def test_impossible_rows_are_refused_before_anything_runs(data: Path, tmp_path: Path) -> None:
+    no_grid: Problem = replace(RAW, grid=None)
+    for entry, words in (
+        (Entry(RAW, "perceptron", 0), "no model 'perceptron'"),
+        (Entry(no_grid, "fno", 0), "knows grids only"),
+    ):
+        with pytest.raises(SettingsError, match=words):
+            table(data, tmp_path, [Entry(RAW, "lno", 0), entry])
+    assert not (tmp_path / "t.json").exists()
+    with pytest.raises(SettingsError, match="one of them"):
+        Budget()
+    with pytest.raises(SettingsError, match="positive"):
+        Budget(minutes=-1.0)
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+@pytest.mark.filterwarnings("ignore:64 poles on 64 tokens")
+def test_ablation_changes_one_part_of_amo(name: str) -> None:
+    base, changed = (recipe_for(n, RAW).config for n in (next(iter(ABLATIONS)), name))
+    assert replace(base, **ABLATIONS[name]) == changed
+    assert n_parameters(recipe_for(name, RAW)) > 0
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_contestants_are_of_the_same_order_of_size(name: str) -> None:
+    assert 5e4 < n_parameters(recipe_for(name, RAW)) < 1e6
+    assert n_parameters(recipe_for(name, options.RAW, "paper")) > 5e5
+
+
+def test_folders_of_rows_are_plain_names(tmp_path: Path) -> None:
+    names = [folder_of(Entry(RAW, name, 0), tmp_path) for name in (*RIVALS, *ABLATIONS)]
+    assert len(set(names)) == len(names)
+    assert all(" " not in name.relative_to(tmp_path).as_posix() for name in names)
+
+
+def test_command_line_refuses_an_unknown_coding(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ["bench", "options", "--minutes", "1", "--json", str(tmp_path / "t.json")]
+    assert main([*arguments, "--codings", "polar"]) == 2
+    assert "raw and scaled" in capsys.readouterr().err
+
+
+def test_fields_are_drawn(tmp_path: Path) -> None:
+    from amo import pictures
+
+    fields: dict[str, list[list[float]]] = {
+        "truth": [[0.0, 1.0], [2.0, 3.0]],
+        "amo": [[0.1, 1.0], [2.0, 3.0]],
+    }
+    pictures.draw_fields(fields, tmp_path / "fields.png")
+    assert (tmp_path / "fields.png").stat().st_size > 1000
+
+
+def test_thinning_without_queries_keeps_points_and_values_together(
+    samples: Callable[..., Any],
+) -> None:
+    batch = samples(2, 30)
+    thin = batch.thinned(7, None, torch.Generator().manual_seed(0))
+    assert thin.queries is None
+    assert thin.points.shape[1] == thin.values.shape[1] == 7
+    for point, value in zip(thin.points[0], thin.values[0], strict=True):
+        where = (batch.points[0] == point).all(-1).nonzero().item()
+        assert torch.equal(batch.values[0, where], value)
