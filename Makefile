@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: app test lint format bench data models clean help
+.PHONY: app test lint format bench benchmarks screenshots data models clean help
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,12 +31,34 @@ format: $(STAMP)  ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## measure the engines and data_gen, rewrite the tables that quote them (15 minutes)
+bench: $(STAMP)  ## measure engines, data_gen and dashboard, two minutes of every model (25 minutes)
 	$(BIN)/python -m pricing bench --json docs/results/engines.json
+	$(BIN)/python -m app.bench --json docs/results/dashboard.json
 	$(BIN)/python -m data_gen bench --full --json docs/results/data_gen.json
 	$(BIN)/python -m amo bench scaling --json docs/results/scaling.json
+	$(BIN)/python -m data_gen paper-options --train 16 --validation 8 --test 8 --out runs/smoke/data
+	$(BIN)/python -m amo bench options --models $(ALL) --steps 2 --data runs/smoke/data \
+	    --out runs/smoke/options --json runs/smoke/options.json
+	$(BIN)/python -m amo bench ablations --coding scaled --steps 2 --data runs/smoke/data \
+	    --out runs/smoke/ablations --json runs/smoke/ablations.json
 	$(BIN)/python -m pricing report
 	$(BIN)/python -m amo report
+
+FIVE := amo,fno,lno,transolver,lamo
+REST := f-fno,u-fno,transolver++,galerkin
+ALL := $(FIVE),$(REST)
+OPTIONS := $(BIN)/python -m amo bench options --minutes 2 --json docs/results/options.json
+benchmarks: $(STAMP)  ## the option table with all rivals, and the ablations, in full (2 hours)
+	$(BIN)/python -m data_gen paper-options
+	$(OPTIONS) --models $(FIVE) --codings scaled --seeds 1
+	$(OPTIONS) --models $(FIVE) --codings raw --seeds 3
+	$(OPTIONS) --models $(REST) --codings raw,scaled --seeds 1
+	$(OPTIONS) --models $(ALL) --codings raw,scaled --seeds 1 --picture docs/pictures/options.png
+	$(BIN)/python -m amo bench ablations --minutes 1 --seeds 2 --json docs/results/ablations.json
+	$(BIN)/python -m amo report
+
+screenshots: $(STAMP)  ## every page of the dashboard in light and dark, into docs/screenshots
+	$(BIN)/python -m app.screenshots
 
 data: $(STAMP)  ## the training sets that the shipped models need, under data/
 	$(BIN)/python -m data_gen

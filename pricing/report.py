@@ -114,6 +114,25 @@ def data_table(results: dict[str, Any]) -> str:
     return "\n".join([*lines, "", speed, measured]) + "\n"
 
 
+def dashboard_table(results: dict[str, Any]) -> str:
+    """Return how fast the dashboard answers, one reader and many, as a sentence or two."""
+    page, many = results["browser"], results["sessions"]
+    first, later = (page[f"{k}_milliseconds"] / 1e3 for k in ("first_price", "later_visitor"))
+    median, slowest = (page[f"change_{k}_milliseconds"] for k in ("median", "slowest"))
+    alone = (
+        f"In Chromium, the first price stands {first:.1f} s after the address is entered, "
+        f"{later:.1f} s for the next visitor; a changed input is answered in {median:.0f} ms "
+        f"(median of {page['changes']}; slowest {slowest:.0f} ms)."
+    )
+    together = (
+        f"{many['sessions']} sessions that change their contracts at once for "
+        f"{many['seconds']:.0f} s got {many['answers']:,} answers, each in "
+        f"{many['answer_median_milliseconds']:.0f} ms (median); {many['faults']} were wrong or "
+        f"another's, and the server grew by {many['memory_growth_megabytes']:.0f} MB."
+    )
+    return f"{alone} {together} Measured on two cores by `{results['command']}`.\n"
+
+
 def surrogate_table() -> str:
     """Return what the shipped models say of their errors, as a Markdown table."""
     names = {"european": "European", "american": "American"}
@@ -163,6 +182,7 @@ def surrogate_table() -> str:
 
 
 README_TABLES: Tables = {
+    "dashboard": from_results("dashboard", dashboard_table),
     "engines": from_results("engines", engine_table),
     "surrogates": surrogate_table,
     "data_gen": from_results("data_gen", data_table),
