@@ -139,6 +139,8 @@ def _add_table(parser: argparse.ArgumentParser, name: str) -> None:
     budget.add_argument("--minutes", type=float, metavar="M", help="of training, for every row")
     budget.add_argument("--steps", type=int, metavar="N", help="for every row, instead")
     parser.add_argument("--size", default="small", choices=("small", "paper"))
+    parser.add_argument("--optimizer", default="adamw", choices=("adamw", "soap"))
+    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="X")
     parser.add_argument(
         "--data", type=Path, default=Path("data/paper-options"), metavar="DIR",
         help="of `python -m data_gen paper-options` (default data/paper-options)",
@@ -296,7 +298,13 @@ def _bench_ablations(args: argparse.Namespace) -> int:
 def _budget(args: argparse.Namespace) -> Any:  # noqa: ANN401  # imported when needed
     from amo.benchmarks.runner import Budget
 
-    return Budget(minutes=args.minutes, steps=args.steps, size=args.size)
+    return Budget(
+        minutes=args.minutes,
+        steps=args.steps,
+        size=args.size,
+        optimizer=args.optimizer,
+        learning_rate=args.learning_rate,
+    )
 
 
 def _table_arguments(args: argparse.Namespace) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from amo.files import write_text
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 Tables = Mapping[str, Callable[[], str]]
+_OPTIMIZERS = {"adamw": "AdamW", "soap": "SOAP"}
 
 
 def fill(text: str, tables: Tables) -> str:
@@ -148,8 +149,9 @@ def _conditions(results: dict[str, Any]) -> str:
     commands = dict.fromkeys(row["command"] for row in results["rows"].values())
     return (
         f"Data: regenerated. Budget of every row: {given}, batches of {budget['batch_size']}, "
-        f"AdamW {budget['learning_rate']:g}; models over points take {budget['n_points']:,} random "
-        "points of a sample a step, models on a grid all of it. ± is half of the range over seeds. "
+        f"{_OPTIMIZERS[budget['optimizer']]} {budget['learning_rate']:g}; models over points take "
+        f"{budget['n_points']:,} random points of a sample a step, models on a grid all of it. "
+        "± is half of the range over seeds. "
         f"{results['hardware']}, torch {results['versions']['torch']}; by "
         + "; ".join(f"`{command}`" for command in commands)
         + "."

@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE")
     args = parser.parse_args()
     with serve() as server:
-        results = {
+        results: dict[str, Any] = {
             "command": f"python -m app.bench --sessions {args.sessions} --seconds {args.seconds:g}",
             "browser": latency(server.url),
             "sessions": sessions(server.url, server.pid, args.sessions, args.seconds),

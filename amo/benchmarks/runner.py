@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -55,8 +55,8 @@ class Budget:
         Samples a step.
     n_points
         Random points a step of models over points; models on a grid need all of it.
-    learning_rate, weight_decay
-        Of AdamW, with warm-up and a cosine to zero.
+    optimizer, learning_rate
+        ``adamw`` or ``soap``, with warm-up and a cosine to zero.
     """
 
     minutes: float | None = None
@@ -64,8 +64,8 @@ class Budget:
     size: Size = "small"
     batch_size: int = 8
     n_points: int = 1024
+    optimizer: Literal["adamw", "soap"] = "adamw"
     learning_rate: float = 1e-3
-    weight_decay: float = 1e-5
 
     def __post_init__(self) -> None:
         if (self.minutes is None) == (self.steps is None):
@@ -167,7 +167,8 @@ def _train_and_score(
         seed=entry.seed,
         batch_size=budget.batch_size,
         learning_rate=budget.learning_rate,
-        weight_decay=budget.weight_decay,
+        optimizer=budget.optimizer,
+        weight_decay=1e-5 if budget.optimizer == "adamw" else 0.0,
         n_points=None if is_grid_only(recipe.kind) else budget.n_points,
     )
 
