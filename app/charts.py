@@ -139,9 +139,7 @@ def lines_with_errors(
 def exposure_bars(exposure: pd.DataFrame, measure: str, title: str) -> go.Figure:
     """Draw a measure by expiry, one colour a bucket of moneyness."""
     figure = go.Figure()
-    table = exposure.pivot_table(
-        index="expiry", columns="moneyness", values=measure, sort=False, observed=True
-    )
+    table = exposure.pivot_table(index="expiry", columns="moneyness", values=measure, observed=True)
     for number, column in enumerate(table.columns):
         figure.add_bar(
             x=[str(label) for label in table.index],

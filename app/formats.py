@@ -26,7 +26,7 @@ _OTHERS = {
     "microseconds": "time, µs",
     "implied_volatility": "implied vol",
 }
-_FORMATS = {"difference": "%.1e", "iv_points": "%.1e", "microseconds": "%.0f"}
+_FORMATS = {"difference": "%.1e", "iv_points": "%.1e", "microseconds": "%,.0f"}
 
 
 def header(name: str, units: Units = "natural") -> str:
