@@ -84,8 +84,8 @@ def _ratios(values: list[float]) -> str:
 def rivals_table(results: dict[str, Any]) -> str:
     """Return models on one problem each, seeds pooled, best first; quoted figures beside."""
     columns = (
-        "relative L2", "seeds", "largest error", "at the kink", "small S", "steps", "s / epoch",
-        "ms / sample", "parameters", "MB", "quoted",
+        "relative L2", "seeds", "largest error", "at the kink", "small S", "steps", "ms / step",
+        "minutes", "s / epoch", "ms / sample", "parameters", "MB", "quoted",
     )  # fmt: skip
     lines = [
         f"| coding | model | {' | '.join(columns)} |",
@@ -98,7 +98,8 @@ def rivals_table(results: dict[str, Any]) -> str:
             f"| {problem} | {model} | {_spread([row['relative_l2'] for row in rows])} "
             f"| {len(rows)} | {_mean(rows, 'largest_error'):.2f} "
             f"| {_region(rows, 'kink'):.2e} | {_region(rows, 'small S'):.2e} "
-            f"| {_mean(rows, 'steps'):,.0f} | {_mean(rows, 'seconds_per_epoch'):.0f} "
+            f"| {_mean(rows, 'steps'):,.0f} | {1e3 * _mean(rows, 'seconds_per_step'):.0f} "
+            f"| {_mean(rows, 'training_minutes'):.1f} | {_mean(rows, 'seconds_per_epoch'):.0f} "
             f"| {_mean(rows, 'milliseconds_per_sample'):.1f} | {one['parameters']:,} "
             f"| {_mean(rows, 'peak_megabytes'):,.0f} "
             f"| {_number(quoted.get(problem, {}).get(model))} |"
@@ -143,12 +144,15 @@ def _pooled(results: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, Any
 
 def _conditions(results: dict[str, Any]) -> str:
     budget = results["budget"]
-    given = f"{budget['minutes']:g} minutes of steps"
-    if budget["steps"] is not None:
-        given = f"{budget['steps']:,} steps"
+    given = (
+        f"{budget['steps']:,} steps"
+        if budget["minutes"] is None
+        else f"{budget['minutes']:g} minutes of steps"
+    )
     commands = dict.fromkeys(row["command"] for row in results["rows"].values())
     return (
-        f"Data: regenerated. Budget of every row: {given}, batches of {budget['batch_size']}, "
+        f"Data: {results['origin']}. Budget of every row: {given}, batches of "
+        f"{budget['batch_size']}, "
         f"{_OPTIMIZERS[budget['optimizer']]} {budget['learning_rate']:g}; models over points take "
         f"{budget['n_points']:,} random points of a sample a step, models on a grid all of it. "
         "± is half of the range over seeds. "

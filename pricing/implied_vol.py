@@ -13,7 +13,10 @@ from pricing.roots import find_roots
 
 _TOLERANCE = 1e-8  # of volatility
 _LOWEST, _HIGHEST = 1e-3, 10.0  # volatilities tried for Americans
-_NEAR, _MARGIN = 0.7, 1e-3  # around the European's: where the search looks first
+_NEAR, _MARGIN = 0.55, 1e-3  # around the European's: where the search looks first
+_FAINT = 1e-6  # per unit strike: less time value than this is lost in every engine's own error
+_RESOLUTION = 1e-12  # per unit strike: time values are told apart down to this
+_TOO_SMALL = "time value is too small to hold a volatility"
 
 
 class Inverted(NamedTuple):
@@ -37,12 +40,16 @@ def implied_volatility(
 
     ``options.volatility`` is not read. A bounded engine inverts what it knows, and the rest falls
     back to formula and QuantLib, or not. Otherwise Europeans are inverted by the closed form
-    whatever the engine, and Americans by a bracketed search on the engine's prices.
+    whatever the engine, and Americans by a bracketed search on the engine's prices. An American's
+    time value below 1e-6 of the strike is smaller than the error of the engines that would have to
+    explain it, and gets no volatility.
     """
     low, high = limits.bounds(options)
     dead = options.expiry <= 0
     rounding = 1e-13 * (options.spot + options.strike)
     below, above = ~dead & (price <= low + rounding), ~dead & (price >= high - rounding)
+    faint = ~(dead | below | above) & options.is_american
+    faint &= price - low < _FAINT * options.strike
     found = Inverted(
         np.full(len(options), np.nan),
         np.full(len(options), None, dtype=object),
@@ -53,11 +60,12 @@ def implied_volatility(
                 (below & (price < low - rounding), "price is below its no-arbitrage bound"),
                 (below & (price >= low - rounding), "price is at its lower bound: no time value"),
                 (above, "price is at or above its upper no-arbitrage bound"),
+                (faint, _TOO_SMALL),
             )
             if mask.any()
         ],
     )
-    rows = np.flatnonzero(~(dead | below | above))
+    rows = np.flatnonzero(~(dead | below | above | faint))
     if progress is not None:
         progress(len(options) - len(rows))
     if isinstance(engine, BoundedEngine):
@@ -101,8 +109,7 @@ def _solve(
             engine, options, price, european, early, workers, progress
         )
     tried = f"no volatility in [{_LOWEST:g}, {_HIGHEST:g}] gives this price by {engine.name}"
-    small = "time value is too small to hold a volatility"
-    for part, name, reason in ((early, engine.name, tried), (late, "analytic", small)):
+    for part, name, reason in ((early, engine.name, tried), (late, "analytic", _TOO_SMALL)):
         is_unsolved = np.isnan(found.volatility[part])
         found.engine[part[~is_unsolved]] = name
         if is_unsolved.any():
@@ -118,13 +125,22 @@ def _search(
     workers: int | None,
     progress: Callable[[int], None] | None,
 ) -> FloatArray:
-    """Bracket and solve price(volatility) = quote for the given American rows."""
-    scale = options.strike[rows]
+    """Bracket and solve ln(time value at a volatility / quoted one) = 0 for American rows.
+
+    The logarithm is nearly straight where the time value itself is all but flat.
+    """
+    lowest, strike = limits.bounds(options)[0][rows], options.strike[rows]
+
+    def log_time_value(value: FloatArray, position: npt.NDArray[np.intp]) -> FloatArray:
+        above = np.maximum(value - lowest[position], 0.0) / strike[position]
+        return np.asarray(np.log(above + _RESOLUTION))
+
+    quoted = log_time_value(price[rows], np.arange(len(rows)))
 
     def excess(volatility: FloatArray, position: npt.NDArray[np.intp]) -> FloatArray:
         chosen = options.take(rows[position]).with_values(volatility=volatility)
         values, failures = engine.evaluate(chosen, ("price",), workers=workers)
-        difference = (values["price"] - price[rows[position]]) / scale[position]
+        difference = log_time_value(values["price"], position) - quoted[position]
         difference[list(failures)] = np.nan
         return difference
 
@@ -136,7 +152,7 @@ def _search(
         (np.maximum(low, _NEAR * near), near),
         (low, high),
         tolerance=_TOLERANCE,
-        residual=1e-14,
+        residual=1e-10,
         progress=progress,
     )
 

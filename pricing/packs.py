@@ -1,6 +1,6 @@
 """Rows of a book gathered by market state, in rectangles that an operator decodes at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from pricing.contracts import BoolArray, FloatArray
 
 ROWS = 1 << 14  # decoded at a time
 STATES = 256  # encoded at a time
+LIST = 16  # packs whose states are encoded together
 IntArray = npt.NDArray[np.intp]
 
 
@@ -62,6 +63,18 @@ def gather(*state: npt.NDArray[np.generic]) -> Iterator[Pack]:
         some = slice(done, done + max(1, min(STATES, ROWS // count[done])))
         yield Pack(order[_rectangle(count[some], start[some])], count[some])
         done = some.stop
+
+
+def together(packs: Iterable[Pack]) -> Iterator[list[Pack]]:
+    """Yield packs in lists of about ``STATES`` states, or ``LIST`` packs at the most."""
+    some: list[Pack] = []
+    for pack in packs:
+        some.append(pack)
+        if sum(len(one.rows) for one in some) >= STATES or len(some) == LIST:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def _rectangle(lengths: IntArray, starts: IntArray | None = None) -> IntArray:

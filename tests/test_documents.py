@@ -36,10 +36,10 @@ def test_readme_tables_are_what_the_results_files_say() -> None:
     assert fill(README, README_TABLES) == README, "run `python -m pricing report`"
 
 
-def test_operator_document_says_what_the_results_files_say() -> None:
-    text = (ROOT / "docs/operator.md").read_text(encoding="utf-8")
-    filled = fill(text, operator_report.OPERATOR_TABLES)
-    assert filled == text, "run `python -m amo report`"
+@pytest.mark.parametrize("name", operator_report.DOCUMENTS)
+def test_documents_say_what_the_results_files_say(name: str) -> None:
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert fill(text, operator_report.DOCUMENTS[name]) == text, "run `python -m amo report`"
 
 
 def test_operator_document_names_code_that_exists() -> None:
@@ -76,6 +76,31 @@ def test_results_meet_the_ground_floor_s_bars() -> None:
     assert rivals["fd-fast"]["price_rmse"] <= 5e-3 <= rivals["quantlib-fd"]["price_rmse"]
     assert results["frame"]["time_ratio"] <= 2.5
     assert results["frame"]["memory_ratio"] <= 8
+
+
+def test_results_meet_the_bars_of_the_surrogates() -> None:
+    results = json.loads((ROOT / "docs/results/engines.json").read_text())
+    book = results["book"]
+    assert book["rows"] == 100_000
+    assert book["states"] == 200
+    assert book["price_times_faster"] >= 8
+    assert book["five_greeks_times_faster"] >= 30
+    assert book["implied_vol_times_faster"] >= 10
+    assert book["large_rows"] == 1_000_000
+    assert book["large_peak_megabytes"] < 2048
+    assert {"amo", "mlp", "quantlib-fast"} <= set(results["american"])
+
+
+def test_results_meet_the_bars_of_the_dashboard() -> None:
+    results = json.loads((ROOT / "docs/results/dashboard.json").read_text())
+    many = results["sessions"]
+    assert many["sessions"] >= 20
+    assert many["seconds"] >= 120
+    assert many["faults"] == 0
+    assert many["memory_growth_megabytes"] < 200
+    assert results["tracebacks_in_the_log"] == 0
+    assert results["browser"]["first_price_milliseconds"] < 3000
+    assert results["browser"]["change_median_milliseconds"] < 300
 
 
 def test_results_meet_the_bars_of_data_gen() -> None:

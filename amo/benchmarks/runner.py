@@ -11,6 +11,7 @@ import multiprocessing
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -144,8 +145,9 @@ def _begun(file: Path, budget: Budget, device: str) -> Results:
 
 def _in_a_process(work: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
     """Call a function in a process of its own, so that its peak memory is its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(work, arguments)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(work, *arguments).result()
 
 
 def folder_of(entry: Entry, out: Path) -> Path:

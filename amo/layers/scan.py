@@ -37,8 +37,25 @@ def selective_scan(
     y
         (batch, length, channels).
     """
+    is_plain = step.device.type == "cpu" and not torch.compiler.is_compiling()
+    if is_plain and not torch.is_grad_enabled():
+        return _scan_forgetful(step, step * signal, decay, into, out)
     y, _, _ = torch.ops.amo.selective_scan(step, step * signal, decay, into, out)
     return y
+
+
+def _scan_forgetful(
+    step: Tensor, drive: Tensor, decay: Tensor, into: Tensor, out: Tensor
+) -> Tensor:
+    """Return y where no gradient will be asked for: the states are not kept."""
+    y = drive.new_empty(drive.shape)
+    scan_kernels.scan_forgetful(*_arrays(drive, _factors(step, decay), into, out, y))
+    return y
+
+
+def _factors(step: Tensor, decay: Tensor) -> Tensor:
+    """Return exp(Δ A), (batch, length, state, channels)."""
+    return (step.contiguous().unsqueeze(-2) * decay.contiguous()).exp_()
 
 
 def selective_scan_reference(
@@ -60,7 +77,7 @@ def _scan(
     step: Tensor, drive: Tensor, decay: Tensor, into: Tensor, out: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return y, and for the adjoint the states and the factors exp(Δ A)."""
-    factors = (step.contiguous().unsqueeze(-2) * decay.contiguous()).exp_()
+    factors = _factors(step, decay)
     if step.device.type == "cpu":
         y, states = drive.new_empty(drive.shape), drive.new_empty(factors.shape)
         scan_kernels.scan(*_arrays(drive, factors, into, out, y, states))

@@ -37,6 +37,23 @@ def scan(drive: Array, factors: Array, into: Array, out: Array, y: Array, states
 
 
 @numba.njit(cache=True, nogil=True, fastmath=_MATH, error_model="numpy")
+def scan_forgetful(drive: Array, factors: Array, into: Array, out: Array, y: Array) -> None:
+    """Fill ``y`` alone: without an adjoint to come, one state after the other will do."""
+    n_batch, length, n_state, n_channels = factors.shape
+    states = np.empty((n_state, n_channels), dtype=factors.dtype)
+    for i in range(n_batch):
+        states[:] = 0.0
+        for t in range(length):
+            push, total = drive[i, t], y[i, t]
+            total[:] = 0.0
+            for n in range(n_state):
+                state, factor, b, c = states[n], factors[i, t, n], into[i, t, n], out[i, t, n]
+                for e in range(n_channels):
+                    state[e] = factor[e] * state[e] + push[e] * b
+                    total[e] += state[e] * c
+
+
+@numba.njit(cache=True, nogil=True, fastmath=_MATH, error_model="numpy")
 def adjoint(  # noqa: C901  # loops, not branches
     gradient: Array,
     step: Array,
