@@ -129,10 +129,12 @@ def show(contract: inputs.Contract) -> None:
     """Draw prices, Greeks and the value against spot."""
     has_surrogate = resources.surrogates() is not None
     engines = _engines(str(contract["exercise"]), has_surrogate=has_surrogate)
-    found = resources.compared(contract, engines)
-    _show_parts(contract, found)
+    fast = resources.compared(contract, tuple(name for name in engines if name != "fd"))
+    _show_parts(contract, fast)
     if has_surrogate:
         _show_standing(contract)
+    slow = resources.compared(contract, (engines[0], "fd"))  # while the price is read already
+    found = pd.concat([fast, slow.loc[["fd"]]]).loc[list(engines)]
     _show_prices(found)
     for name in found.index[found["price"].isna()]:
         if name != "amo":

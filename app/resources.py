@@ -1,11 +1,13 @@
 """What sessions share: engines, models and bounded caches of what was computed."""
 
+import gc
 import json
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+import torch
 
 from amo import checkpoint
 from amo.errors import CheckpointError
@@ -20,6 +22,8 @@ from pricing.samples import sample_book
 REFERENCES = {"european": ("analytic", "quantlib", "fd"), "american": ("quantlib", "fd")}
 N_SPOTS, N_EXPIRIES, N_LINE = 49, 29, 81
 
+torch.set_num_threads(1)  # sessions are the parallel work here; their threads would only wait
+
 
 @st.cache_resource(show_spinner="Loading the engines …")
 def engine(name: str) -> Engine:
@@ -27,6 +31,9 @@ def engine(name: str) -> Engine:
     found = get_engine(name)
     style = "european" if name == "analytic" else "american"
     price_frame(sample_book().head(1).assign(exercise=style), found, greeks="second", workers=1)
+    # Streamlit collects garbage after every run of a page: let it pass by what stays for good
+    gc.collect()
+    gc.freeze()
     return found
 
 

@@ -46,7 +46,10 @@ def serve() -> Iterator[Server]:
                 yield Server(f"http://localhost:{port}", process.pid, log)
             finally:
                 process.terminate()
-                process.wait(10)
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
 
 
 def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:

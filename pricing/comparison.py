@@ -3,6 +3,7 @@
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -29,16 +30,23 @@ class Comparison:
         One row an engine: ``microseconds`` per option, ``priced`` rows, then RMSE and largest
         error against the reference, for price, ``iv_points`` (hundredths of volatility) and
         each Greek.
-    regions
-        The same errors and times by engine and region of moneyness × expiry × volatility.
     reference
         The engine the others are measured against.
+    errors, seconds, places
+        Errors of each engine row by row, its seconds region by region, and the rows' regions.
     """
 
     rows: pd.DataFrame
     summary: pd.DataFrame
-    regions: pd.DataFrame
     reference: str
+    errors: Mapping[str, dict[str, FloatArray]]
+    seconds: Mapping[str, FloatArray]
+    places: pd.DataFrame
+
+    @cached_property
+    def regions(self) -> pd.DataFrame:
+        """Errors and times by engine and region of moneyness × expiry × volatility."""
+        return _by_region(self.errors, self.seconds, self.places)
 
 
 def compare_frame(
@@ -89,11 +97,12 @@ def compare_frame(
     errors = {
         name: _errors(values[name], values[truth], options, ("price", *greeks)) for name in names
     }
-    rows = frame.copy(deep=False)
+    found: dict[str, FloatArray] = {}
     for name in names:
-        for quantity in ("price", *greeks):
-            rows[f"{quantity}_{name}"] = values[name][quantity]
-        rows[f"iv_points_{name}"] = errors[name]["iv_points"]
+        found |= {f"{quantity}_{name}": values[name][quantity] for quantity in ("price", *greeks)}
+        found[f"iv_points_{name}"] = errors[name]["iv_points"]
+    kept = frame.drop(columns=[column for column in found if column in frame.columns])
+    rows = pd.concat([kept, pd.DataFrame(found, index=frame.index)], axis=1)
     summary = pd.DataFrame({name: _spread(errors[name]) for name in names}).T
     priced = {name: int(np.isfinite(values[name]["price"]).sum()) for name in names}
     micro = [1e6 * seconds[n].sum() / priced[n] if priced[n] else np.nan for n in names]
@@ -103,8 +112,10 @@ def compare_frame(
     return Comparison(
         rows=rows,
         summary=summary,
-        regions=_by_region(errors, seconds, regions),
         reference=truth,
+        errors=errors,
+        seconds=seconds,
+        places=regions,
     )
 
 
