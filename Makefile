@@ -31,11 +31,12 @@ format: $(STAMP)  ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## measure engines, data_gen and dashboard, two minutes of every model (25 minutes)
+bench: $(STAMP)  ## measure engines, data_gen and dashboard; two steps of every model (20 minutes)
 	$(BIN)/python -m pricing bench --json docs/results/engines.json
 	$(BIN)/python -m app.bench --json docs/results/dashboard.json
 	$(BIN)/python -m data_gen bench --full --json docs/results/data_gen.json
 	$(BIN)/python -m amo bench scaling --json docs/results/scaling.json
+	rm -rf runs/smoke
 	$(BIN)/python -m data_gen paper-options --train 16 --validation 8 --test 8 --out runs/smoke/data
 	$(BIN)/python -m amo bench options --models $(ALL) --steps 2 --data runs/smoke/data \
 	    --out runs/smoke/options --json runs/smoke/options.json
@@ -47,15 +48,12 @@ bench: $(STAMP)  ## measure engines, data_gen and dashboard, two minutes of ever
 FIVE := amo,fno,lno,transolver,lamo
 REST := f-fno,u-fno,transolver++,galerkin
 ALL := $(FIVE),$(REST)
-OPTIONS := $(BIN)/python -m amo bench options --minutes 2 --json docs/results/options.json
-benchmarks: $(STAMP)  ## the option table with all rivals, and the ablations, in full (2 hours)
+OPTIONS := $(BIN)/python -m amo bench options --minutes 2 --json runs/bench/options.json
+benchmarks: $(STAMP)  ## the option table with all rivals, and the ablations, into runs/bench (2 hours)
 	$(BIN)/python -m data_gen paper-options
-	$(OPTIONS) --models $(FIVE) --codings scaled --seeds 1
 	$(OPTIONS) --models $(FIVE) --codings raw --seeds 3
-	$(OPTIONS) --models $(REST) --codings raw,scaled --seeds 1
-	$(OPTIONS) --models $(ALL) --codings raw,scaled --seeds 1 --picture docs/pictures/options.png
-	$(BIN)/python -m amo bench ablations --minutes 1 --seeds 2 --json docs/results/ablations.json
-	$(BIN)/python -m amo report
+	$(OPTIONS) --models $(ALL) --codings raw,scaled --seeds 1 --picture runs/bench/options.png
+	$(BIN)/python -m amo bench ablations --steps 400 --seeds 2 --json runs/bench/ablations.json
 
 screenshots: $(STAMP)  ## every page of the dashboard in light and dark, into docs/screenshots
 	$(BIN)/python -m app.screenshots

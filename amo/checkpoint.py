@@ -25,7 +25,7 @@ from amo.baselines.lamo import LaMO, LaMOConfig
 from amo.baselines.lno import LNO, LNOConfig
 from amo.baselines.mlp import PointwiseMLP, PointwiseMLPConfig
 from amo.baselines.transolver import Transolver, TransolverConfig
-from amo.baselines.transolver_plus import TransolverPlus, TransolverPlusConfig
+from amo.baselines.transolver_plus import TransolverPlus
 from amo.baselines.ufno import UFNO, UFNOConfig
 from amo.data import sha256_of
 from amo.errors import CheckpointError
@@ -52,7 +52,7 @@ MODELS: dict[str, Kind] = {
     "u-fno": Kind(UFNO, UFNOConfig),
     "lno": Kind(LNO, LNOConfig),
     "transolver": Kind(Transolver, TransolverConfig),
-    "transolver++": Kind(TransolverPlus, TransolverPlusConfig),
+    "transolver++": Kind(TransolverPlus, TransolverConfig),
     "lamo": Kind(LaMO, LaMOConfig),
     "galerkin": Kind(GalerkinTransformer, GalerkinConfig),
 }

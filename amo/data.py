@@ -162,3 +162,17 @@ class ArrayDataset:
         for start in range(0, n, size):
             chosen = rows[start : start + size]
             yield {name: values[chosen] for name, values in self.arrays.items()}
+
+
+def fingerprint(dataset: Any) -> dict[str, Any]:  # noqa: ANN401  # any split
+    """Return what says that a data set is the same one at the next start."""
+    manifest = getattr(dataset, "manifest", None)
+    if manifest is None:
+        return {"samples": len(dataset)}
+    shards = "".join(shard.sha256 for shard in manifest.shards)
+    return {
+        "set": manifest.name,
+        "settings": manifest.settings,
+        "project": manifest.project,
+        "sha256": hashlib.sha256(shards.encode()).hexdigest(),  # of the shards' own
+    }

@@ -192,7 +192,4 @@ BENCHMARK_TABLES: Tables = {
     "sizes": from_results("options", sizes_table),
     "ablations": from_results("ablations", ablations_table),
 }
-DOCUMENTS: Mapping[str, Tables] = {
-    "operator.md": OPERATOR_TABLES,
-    "benchmarks.md": BENCHMARK_TABLES,
-}
+DOCUMENTS: Mapping[str, Tables] = {"operator.md": OPERATOR_TABLES}

@@ -1,6 +1,5 @@
 """One experiment from its preset to a model folder, and what that folder says afterwards."""
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -12,7 +11,7 @@ import torch
 from amo import checkpoint, distributed, training
 from amo.batch import Batch
 from amo.checkpoint import Recipe
-from amo.data import DataError
+from amo.data import DataError, fingerprint
 from amo.errors import CheckpointError, SettingsError
 from amo.evaluation import Dataset
 from amo.evaluation import evaluate as evaluate_split
@@ -56,7 +55,7 @@ def train(
     identity = {
         "preset": name,
         "model": asdict(preset.model),
-        "data": _fingerprint(splits[0]),
+        "data": fingerprint(splits[0]),
         "training": asdict(config),
     }
     make_folder(out)
@@ -144,7 +143,7 @@ def evaluate(model: Path, data: Path, split: str, device: str = "auto") -> dict[
         operator, recipe = checkpoint.load(model, workers.device)
         preset = _preset(recipe.preset)
         dataset = preset.open(data, split)
-        there, known = _fingerprint(dataset).get("set"), recipe.notes.get("data", {}).get("set")
+        there, known = fingerprint(dataset).get("set"), recipe.notes.get("data", {}).get("set")
         if there != known:
             raise DataError(f"{data} holds the set {there!r}; the model was trained on {known!r}")
         scores = evaluate_split(operator, dataset, preset.read, workers)
@@ -250,20 +249,6 @@ def _preset(name: str) -> Preset:
     if name not in PRESETS:
         raise SettingsError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
     return PRESETS[name]
-
-
-def _fingerprint(dataset: Dataset) -> dict[str, Any]:
-    """Return what says that a data set is the same one at the next start."""
-    manifest = getattr(dataset, "manifest", None)
-    if manifest is None:
-        return {"samples": len(dataset)}
-    shards = "".join(shard.sha256 for shard in manifest.shards)
-    return {
-        "set": manifest.name,
-        "settings": manifest.settings,
-        "project": manifest.project,
-        "sha256": hashlib.sha256(shards.encode()).hexdigest(),  # of the shards' own
-    }
 
 
 def _message(result: training.Result, validation: float, out: Path) -> str:

@@ -1,9 +1,9 @@
 """python -m app.bench: how fast the dashboard answers, and whether sessions mind each other.
 
 Two measurements. A real browser opens the Price page and changes an input: the time to the first
-paint and price, and from the key to the new one. Then many sessions speak the browser's own protocol over
-websockets on the loopback, each changing its own contract: every answer must be the library's
-price of that contract, and the server's memory must stay put.
+paint and price, and from the key to the new one. Then many sessions speak the browser's own
+protocol over websockets on the loopback, each changing its own contract: every answer must be the
+library's price of that contract, and the server's memory must stay put.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from amo.files import write_text
-from app.serving import PATIENCE, browser, serve
+from app.serving import PATIENCE, browser, serve, settle
 from pricing import price_frame
 
 _CHANGES = 15  # of an input in the browser
@@ -60,6 +60,8 @@ def latency(url: str) -> dict[str, float]:
         first = time.perf_counter() - start
         answers = []
         for spot in spots:
+            settle(page)
+            page.wait_for_timeout(500)  # a reader looks before the next change
             box = page.get_by_label("Spot", exact=True)
             box.fill(f"{spot:g}")
             start = time.perf_counter()

@@ -122,9 +122,10 @@ def dashboard_table(results: dict[str, Any]) -> str:
     )
     median, slowest = (page[f"change_{k}_milliseconds"] for k in ("median", "slowest"))
     alone = (
-        f"In Chromium, a new server's first visitor sees the page after {paint:.1f} s and the first "
-        f"price after {first:.1f} s, the next one the price after {later:.1f} s; a changed input is answered in {median:.0f} ms "
-        f"(median of {page['changes']}; slowest {slowest:.0f} ms)."
+        f"In Chromium, a new server's first visitor sees the page after {paint:.1f} s and the "
+        f"first price after {first:.1f} s, the next visitor the price after {later:.1f} s. A "
+        f"changed input is answered in {median:.0f} ms (median of {page['changes']}; slowest "
+        f"{slowest:.0f} ms)."
     )
     together = (
         f"{many['sessions']} sessions that change their contracts at once for "

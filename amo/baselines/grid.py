@@ -79,7 +79,7 @@ class GridModel(nn.Module):
 class SpectralConvolution(nn.Module):
     """A multiplication of the lowest modes of some axes by learned matrices.
 
-    (K x)^(k) = R_k x^(k) for |k| < modes, zero elsewhere.
+    (K x)^(k) = R_k x^(k) for -modes ≤ k < modes, zero elsewhere.
 
     Parameters
     ----------

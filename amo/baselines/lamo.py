@@ -46,7 +46,7 @@ class LatentMamba(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Mix (batch, n, width)."""
-        weights = self.slicing(x)
+        weights, _ = self.slicing(x)
         tokens = merge_heads(slice_means(weights, split_heads(self.value(x), self.n_heads), mask))
         if self.mixer is not None:
             tokens = tokens + self.mixer(tokens)

@@ -45,10 +45,18 @@ class Slicing(nn.Module):
         nn.init.orthogonal_(self.score.weight)
         self.temperature = nn.Parameter(torch.full((n_heads, 1, 1), 0.5))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (batch, heads, n, n_slices); every point's weights sum to one."""
-        scores = self.score(split_heads(self.place(x), self.n_heads))
-        return functional.softmax(scores / self.temperature.clamp(0.1, 5.0), dim=-1)
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return weights (batch, heads, n, n_slices) and what was sorted, (…, width / heads).
+
+        The weights of every point sum to one.
+        """
+        placed = split_heads(self.place(x), self.n_heads)
+        return self.weigh(placed), placed
+
+    def weigh(self, placed: Tensor) -> Tensor:
+        """Return the weights of what is to be sorted."""
+        scores = self.score(placed) / self.temperature.clamp(0.1, 5.0)
+        return functional.softmax(scores, dim=-1)
 
 
 def slice_means(weights: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
@@ -73,9 +81,9 @@ class PhysicsAttention(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Mix (batch, n, width)."""
-        weights = self.slicing(x)
-        values = self.slicing.place(x) if self.value is None else self.value(x)
-        tokens = slice_means(weights, split_heads(values, self.n_heads), mask)
+        weights, placed = self.slicing(x)
+        values = placed if self.value is None else split_heads(self.value(x), self.n_heads)
+        tokens = slice_means(weights, values, mask)
         q, k, v = self.among(tokens).chunk(3, dim=-1)
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         mixed = functional.softmax(scores, dim=-1) @ v

@@ -8,12 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from amo.baselines.points import PointModel, split_heads
+from amo.baselines.points import PointModel
 from amo.baselines.transolver import PhysicsAttention, Slicing, TransolverConfig
-
-
-class TransolverPlusConfig(TransolverConfig):
-    """Sizes of the model, as Transolver's."""
 
 
 class EideticSlicing(Slicing):
@@ -26,9 +22,8 @@ class EideticSlicing(Slicing):
             nn.Linear(size, n_slices), nn.GELU(), nn.Linear(n_slices, 1), nn.GELU()
         )
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (batch, heads, n, n_slices); every point's weights sum to one."""
-        placed = split_heads(self.place(x), self.n_heads)
+    def weigh(self, placed: Tensor) -> Tensor:
+        """Return the weights of what is to be sorted."""
         scores = self.score(placed)
         if self.training:
             uniform = torch.rand_like(scores).clamp_min(1e-8)
@@ -40,7 +35,7 @@ class EideticSlicing(Slicing):
 class EideticAttention(PhysicsAttention):
     """Physics-attention whose tokens are means of the sorted features themselves."""
 
-    def __init__(self, config: TransolverPlusConfig) -> None:
+    def __init__(self, config: TransolverConfig) -> None:
         super().__init__(config)
         self.slicing = EideticSlicing(config.width, config.n_heads, config.n_slices)
         self.value = None
@@ -49,5 +44,5 @@ class EideticAttention(PhysicsAttention):
 class TransolverPlus(PointModel):
     """The operator."""
 
-    def __init__(self, config: TransolverPlusConfig) -> None:
+    def __init__(self, config: TransolverConfig) -> None:
         super().__init__(config, (EideticAttention(config) for _ in range(config.n_layers)))

@@ -24,7 +24,7 @@ from amo import checkpoint, distributed, training
 from amo.benchmarks.contestants import Size, is_grid_only, n_parameters, recipe_for
 from amo.benchmarks.problem import Problem, region_errors
 from amo.checkpoint import Recipe
-from amo.data import ArrayDataset
+from amo.data import ArrayDataset, fingerprint
 from amo.errors import SettingsError
 from amo.evaluation import Dataset, evaluate
 from amo.files import make_folder, write_text
@@ -34,7 +34,7 @@ from amo.training import TrainingConfig
 
 _PLAN = "plan.json"  # how many steps a run has, once its speed was measured
 _VALIDATIONS = 5
-_WARM_UP, _TIMED = 2, 8  # steps
+_WARM_UP, _TIMED = 4, 8.0  # steps, and seconds, by which the pace of a model is measured
 Results = dict[str, Any]
 
 
@@ -110,36 +110,40 @@ def run(
         recipe_for(entry.model, entry.problem, budget.size)
         for split in ("train", "validation", "test"):
             entry.problem.open(data, split)
-    results = _begun(file, budget, device) | dict(notes or {})
+    conditions = {
+        "origin": wanted[0].problem.origin,
+        "budget": asdict(budget),
+        "data": fingerprint(wanted[0].problem.open(data, "train")),
+        "hardware": distributed.join(device).hardware,
+        "versions": {name: version(name) for name in ("torch", "numpy")},
+    }
+    results = _begun(file, conditions) | dict(notes or {})
     for number, entry in enumerate(wanted, start=1):
         if entry.key in results["rows"]:
             continue
         say(f"[{number}/{len(wanted)}] {entry.key}")
-        row = _in_a_process(_train_and_score, entry, budget, data, out, device)
+        try:
+            row = _in_a_process(_train_and_score, entry, budget, data, out, device)
+        except KeyboardInterrupt:
+            raise StoppedError(f"stopped at {entry.key}: the same command goes on") from None
         results["rows"][entry.key] = {**row, "command": command}
-        write_text(json.dumps(results, indent=1) + "\n", file)
         say(f"    relative L2 {row['relative_l2']:.2e} after {row['steps']} steps")
+        write_text(json.dumps(results, indent=1) + "\n", file)
     return results
 
 
-def _begun(file: Path, budget: Budget, device: str) -> Results:
-    """Return the results so far, refusing a file that was made under another budget."""
-    workers = distributed.join(device)
-    start = {
-        "budget": asdict(budget),
-        "hardware": workers.hardware,
-        "versions": {name: version(name) for name in ("amo-pricing", "torch", "numpy")},
-        "rows": {},
-    }
+def _begun(file: Path, conditions: dict[str, Any]) -> Results:
+    """Return the results so far, refusing a file that was made under other conditions."""
     if not file.exists():
         make_folder(file.parent)
-        return start
+        return {**conditions, "rows": {}}
     found: Results = json.loads(file.read_text(encoding="utf-8"))
-    if found["budget"] != start["budget"]:
-        raise SettingsError(
-            f"{file} was measured under the budget {found['budget']}; now it is "
-            f"{start['budget']}: choose another file"
-        )
+    for name, wanted in json.loads(json.dumps(conditions)).items():
+        if found.get(name) != wanted:
+            raise SettingsError(
+                f"{file} was measured with {name} {found.get(name)}; now it is {wanted}: choose "
+                "another file"
+            )
     return found
 
 
@@ -182,7 +186,8 @@ def _train_and_score(
         )
         return operator
 
-    steps, pace = _plan(fresh, train, entry, config, budget, folder, workers)
+    identity = _identity(entry, budget, recipe, train)
+    steps, pace = _plan(fresh, train, problem, config, budget, folder, workers, identity)
     config = replace(
         config,
         steps=steps,
@@ -198,35 +203,50 @@ def _train_and_score(
         out=folder,
         read=problem.read,
         workers=workers,
-        identity={"entry": entry.key, "budget": asdict(budget)},
+        identity=identity,
     )
     if result.reason != "finished":
         raise StoppedError(f"{entry.key} was stopped: the same command goes on from there")
     row = _scored(operator, recipe, problem, problem.open(data, "test"), workers, config) | {
         "steps": result.steps,
-        "minutes": result.minutes,
+        "seconds_per_step": pace,
+        "training_minutes": steps * pace / 60.0,
+        "wall_minutes": result.minutes,  # validations too
         "seconds_per_epoch": pace * -(-len(train) // budget.batch_size),
     }
     checkpoint.save(operator, recipe, {"test": row}, folder)
     return row
 
 
+def _identity(entry: Entry, budget: Budget, recipe: Recipe, train: Dataset) -> dict[str, Any]:
+    """Return what must be the same for a run to go on."""
+    identity = {
+        "entry": entry.key,
+        "budget": asdict(budget),
+        "model": asdict(recipe.config),
+        "data": fingerprint(train),
+    }
+    return dict(json.loads(json.dumps(identity)))
+
+
 def _plan(
     fresh: Callable[[], Operator],
     train: Dataset,
-    entry: Entry,
+    problem: Problem,
     config: TrainingConfig,
     budget: Budget,
     folder: Path,
     workers: distributed.Workers,
+    identity: dict[str, Any],
 ) -> tuple[int, float]:
     """Return how many steps fill the budget, and the seconds of one; measured once, then kept."""
     path = folder / _PLAN
-    if path.exists():
-        known = json.loads(path.read_text(encoding="utf-8"))
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if known.get("identity") == identity:
         return int(known["steps"]), float(known["seconds_per_step"])
     little = ArrayDataset(next(train.batches(1)))
-    for n in (_WARM_UP, _TIMED):
+
+    def pace(n: int) -> float:
         with TemporaryDirectory() as scratch:
             trial = training.fit(
                 fresh(),
@@ -234,13 +254,17 @@ def _plan(
                 little,
                 replace(config, steps=n),
                 out=Path(scratch),
-                read=entry.problem.read,
+                read=problem.read,
                 workers=workers,
             )
-    pace = 60.0 * trial.minutes / _TIMED
-    steps = budget.steps or max(1, round(60.0 * (budget.minutes or 0.0) / pace))
-    write_text(json.dumps({"steps": steps, "seconds_per_step": pace}) + "\n", path)
-    return steps, pace
+        return 60.0 * trial.minutes / n
+
+    roughly = pace(_WARM_UP)  # compiles and warms up, so it is an upper bound
+    seconds = pace(_WARM_UP if budget.steps else max(_WARM_UP, round(_TIMED / roughly)))
+    steps = budget.steps or max(1, round(60.0 * (budget.minutes or 0.0) / seconds))
+    plan = {"identity": identity, "steps": steps, "seconds_per_step": seconds}
+    write_text(json.dumps(plan) + "\n", path)
+    return steps, seconds
 
 
 def _scored(
@@ -252,13 +276,15 @@ def _scored(
     config: TrainingConfig,
 ) -> dict[str, Any]:
     """Return the scores of the test split, and what the model takes."""
-    start = time.perf_counter()
     scores = evaluate(operator, test, problem.read, workers, config.batch_size)
+    batch = problem.read(next(test.batches(config.batch_size))).to(workers.device)
+    start = time.perf_counter()
+    operator.predict(batch)
     seconds = time.perf_counter() - start
     return {
         **scores,
         "regions": region_errors(problem, operator, test, workers, config.batch_size),
-        "milliseconds_per_sample": 1e3 * seconds / len(test),
+        "milliseconds_per_sample": 1e3 * seconds / len(batch),
         "parameters": n_parameters(recipe),
         "peak_megabytes": peak_megabytes(),
         "model": json.loads(json.dumps(asdict(recipe.config))),  # as the file will hold it

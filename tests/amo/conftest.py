@@ -16,7 +16,6 @@ from amo.baselines.galerkin import GalerkinConfig
 from amo.baselines.lamo import LaMOConfig
 from amo.baselines.lno import LNOConfig
 from amo.baselines.transolver import TransolverConfig
-from amo.baselines.transolver_plus import TransolverPlusConfig
 from amo.baselines.ufno import UFNOConfig
 from amo.batch import Batch
 from amo.checkpoint import Recipe
@@ -45,7 +44,7 @@ OPERATORS = {
         kind="transolver", config=TransolverConfig(**TINY_RIVAL, n_slices=5, n_layers=2)
     ),
     "transolver++": Recipe(
-        kind="transolver++", config=TransolverPlusConfig(**TINY_RIVAL, n_slices=5, n_layers=2)
+        kind="transolver++", config=TransolverConfig(**TINY_RIVAL, n_slices=5, n_layers=2)
     ),
     "lamo": Recipe(
         kind="lamo", config=LaMOConfig(**TINY_RIVAL, n_slices=5, n_layers=2, state_size=4)
