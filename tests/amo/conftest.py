@@ -66,8 +66,14 @@ def tiny() -> AMOConfig:
 
 
 @pytest.fixture(params=OPERATORS)
-def recipe(request: pytest.FixtureRequest) -> Recipe:
+def any_recipe(request: pytest.FixtureRequest) -> Recipe:
     """Every model that the contract holds for."""
+    return OPERATORS[request.param]
+
+
+@pytest.fixture(params=[name for name in OPERATORS if name.startswith("amo")])
+def recipe(request: pytest.FixtureRequest) -> Recipe:
+    """Every form of AMO."""
     return OPERATORS[request.param]
 
 

@@ -68,17 +68,17 @@ def test_identity_17_queries_are_answered_one_by_one(
 
 
 def test_identity_17_samples_do_not_see_each_other(
-    recipe: Recipe, build: Build, samples: Samples
+    any_recipe: Recipe, build: Build, samples: Samples
 ) -> None:
-    operator, batch = build(recipe), samples(3, 24)
+    operator, batch = build(any_recipe), samples(3, 24)
     together = operator(batch.points, batch.features)
     for row in range(3):
         alone = operator(batch.points[row : row + 1], batch.features[row : row + 1])
         assert close(together[row : row + 1], alone)
 
 
-def test_chunks_give_the_same_answer(recipe: Recipe, build: Build, samples: Samples) -> None:
-    operator, batch = build(recipe), samples(2, 24)
+def test_chunks_give_the_same_answer(any_recipe: Recipe, build: Build, samples: Samples) -> None:
+    operator, batch = build(any_recipe), samples(2, 24)
     assert close(operator.predict(batch), operator.predict(batch, chunk=5))
 
 
@@ -101,29 +101,29 @@ def test_input_and_queries_may_have_any_number_of_points(
 
 
 def test_seed_determines_the_weights_and_the_answer(
-    recipe: Recipe, build: Build, samples: Samples
+    any_recipe: Recipe, build: Build, samples: Samples
 ) -> None:
     batch = samples(2, 24)
-    one, two, other = (build(recipe, seed).predict(batch) for seed in (0, 0, 1))
+    one, two, other = (build(any_recipe, seed).predict(batch) for seed in (0, 0, 1))
     assert torch.equal(one, two)
     assert not torch.equal(one, other)
 
 
 def test_saved_and_loaded_operator_is_the_same(
-    recipe: Recipe, build: Build, samples: Samples, tmp_path: Path
+    any_recipe: Recipe, build: Build, samples: Samples, tmp_path: Path
 ) -> None:
-    operator, batch = build(recipe).float(), samples(2, 24).map(torch.Tensor.float)
-    checkpoint.save(operator, recipe, {"validation": {}}, tmp_path)
+    operator, batch = build(any_recipe).float(), samples(2, 24).map(torch.Tensor.float)
+    checkpoint.save(operator, any_recipe, {"validation": {}}, tmp_path)
     loaded, again = checkpoint.load(tmp_path)
-    assert again == recipe
+    assert again == any_recipe
     assert torch.equal(operator.predict(batch), loaded.predict(batch))
     assert not loaded.training
 
 
-def test_normalisers_put_units_aside(recipe: Recipe, build: Build, samples: Samples) -> None:
-    operator, batch = build(recipe), samples(4, 24)
+def test_normalisers_put_units_aside(any_recipe: Recipe, build: Build, samples: Samples) -> None:
+    operator, batch = build(any_recipe), samples(4, 24)
     torch.manual_seed(0)
-    other = checkpoint.build(recipe)
+    other = checkpoint.build(any_recipe)
 
     def in_other_units() -> list[Batch]:
         return [
@@ -191,10 +191,10 @@ def test_models_on_a_grid_refuse_all_else(
 
 
 def test_every_weight_is_used_and_devices_are_the_caller_s(
-    recipe: Recipe, samples: Samples
+    any_recipe: Recipe, samples: Samples
 ) -> None:
     with torch.device("meta"):
-        operator = checkpoint.build(recipe)
+        operator = checkpoint.build(any_recipe)
     batch = samples(2, 24).map(torch.Tensor.float).to(torch.device("meta"))
     operator(batch.points, batch.features).sum().backward()
     assert all(parameter.grad is not None for parameter in operator.parameters())
