@@ -255,8 +255,11 @@ def region_map(table: pd.DataFrame, title: str, ends: tuple[float, float]) -> go
 
 def error_histogram(edges: Sequence[float], counts: Sequence[int], p99: float) -> go.Figure:
     """Draw how many contracts have which size of error, on a logarithmic axis."""
-    middles = np.sqrt(np.asarray(edges[:-1]) * np.asarray(edges[1:]))
-    figure = go.Figure(go.Bar(x=middles, y=list(counts), marker={"color": COLOURS["amo"]}))
+    low, high = np.asarray(edges[:-1]), np.asarray(edges[1:])
+    bars = go.Bar(
+        x=0.5 * (low + high), width=high - low, y=list(counts), marker={"color": COLOURS["amo"]}
+    )
+    figure = go.Figure(bars)
     figure.update_xaxes(type="log", dtick=1, exponentformat="power")
     figure.add_vline(x=p99, line={"color": _GREY, "dash": "dash"}, annotation_text="99 %")
     figure.update_layout(bargap=0.02)

@@ -68,6 +68,8 @@ def engine_table(results: dict[str, Any]) -> str:
         f"{book['microseconds_formula_five_greeks']:.2f} µs with five Greeks, the surrogate "
         f"{book['microseconds_european_five_greeks']:.1f}."
     )
+    if "mlp" in results["american"]:
+        losses += _beside_mlp(results["american"]["amo"], results["american"]["mlp"])
     large = (
         f"- {book['large_rows']:,.0f} American rows with five Greeks by `amo`: "
         f"{book['large_seconds']:.0f} s, at most {book['large_peak_megabytes']:,.0f} MB in the "
@@ -80,6 +82,16 @@ def engine_table(results: dict[str, Any]) -> str:
     return (
         "\n".join([*lines, "", origin, "", ratios, losses, large, solve, layer, "", measured])
         + "\n"
+    )
+
+
+def _beside_mlp(ours: dict[str, float], mlp: dict[str, float]) -> str:
+    """Return how the operator compares with a plain network that costs as much, whoever wins."""
+    error = mlp["price_rmse"] / ours["price_rmse"]
+    greeks = mlp["microseconds_five_greeks"] / ours["microseconds_five_greeks"]
+    return (
+        f" A plain MLP on the same labels has {error:.2f} × its price error and takes "
+        f"{greeks:.1f} × its time for price and Greeks."
     )
 
 
