@@ -1,13 +1,14 @@
 """An operator in physical units: a model between normalisers that travel with its weights."""
 
 from collections.abc import Callable, Iterable
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from amo.batch import Batch, Normaliser
+from amo.configuration import ModelConfig
 from amo.errors import SettingsError
 
 Link = Literal["identity", "softplus", "sigmoid"]
@@ -16,26 +17,6 @@ _LINKS: dict[Link, Callable[[Tensor], Tensor]] = {
     "softplus": functional.softplus,
     "sigmoid": torch.sigmoid,
 }
-
-
-class ModelConfig(Protocol):
-    """What every model's configuration says about its inputs and outputs."""
-
-    @property
-    def n_features(self) -> int:
-        """Channels of the input function."""
-
-    @property
-    def n_dimensions(self) -> int:
-        """Coordinates of an input point."""
-
-    @property
-    def n_query_dimensions(self) -> int | None:
-        """Coordinates of a query point, None where queries live among the input points."""
-
-    @property
-    def n_outputs(self) -> int:
-        """Channels of the answer."""
 
 
 class Operator(nn.Module):

@@ -77,6 +77,14 @@ def contract_inputs() -> Contract:
     return contract
 
 
+def contract_folded() -> Contract:
+    """Ask for one contract in a folded panel, and show it in one line."""
+    with st.expander("Contract", icon=":material/tune:"):
+        contract = contract_inputs()
+    st.markdown(f"**{contract_in_short(contract)}**")
+    return contract
+
+
 def carry_contract(to: str) -> None:
     """Let the contract follow from page to page; a page's widgets begin anew otherwise."""
     state = st.session_state

@@ -8,25 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from amo.configuration import ModelConfig
 from amo.errors import SettingsError
 from amo.layers.feedforward import MLP
 from amo.layers.precision import at_least_float32, full_precision
 
 
-class GridConfig(Protocol):
+class GridConfig(ModelConfig, Protocol):
     """What the configuration of a grid model says."""
-
-    @property
-    def n_features(self) -> int:
-        """Channels of the input function."""
-
-    @property
-    def n_dimensions(self) -> int:
-        """Coordinates of a point."""
-
-    @property
-    def n_outputs(self) -> int:
-        """Channels of the answer."""
 
     @property
     def grid(self) -> tuple[int, ...]:

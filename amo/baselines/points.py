@@ -6,24 +6,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from amo.configuration import ModelConfig
 from amo.errors import SettingsError
 from amo.layers.feedforward import MLP
 
 
-class PointConfig(Protocol):
+class PointConfig(ModelConfig, Protocol):
     """What the configuration of a model over points says."""
-
-    @property
-    def n_features(self) -> int:
-        """Channels of the input function."""
-
-    @property
-    def n_dimensions(self) -> int:
-        """Coordinates of a point."""
-
-    @property
-    def n_outputs(self) -> int:
-        """Channels of the answer."""
 
     @property
     def width(self) -> int:

@@ -23,9 +23,7 @@ def main() -> None:
     st.title("Greeks")
     if resources.surrogates() is None:
         return
-    with st.expander("Contract", icon=":material/tune:"):
-        contract = inputs.contract_inputs()
-    st.markdown(f"**{inputs.contract_in_short(contract)}**")
+    contract = inputs.contract_folded()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         against = st.segmented_control(
             "Against", list(_ALONG), default="spot", required=True, key="along", bind="query-params"

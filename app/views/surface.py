@@ -14,9 +14,7 @@ def main() -> None:
     st.caption("A price or a Greek over spot and time to expiry, up to the contract's expiry.")
     if resources.surrogates() is None:
         return
-    with st.expander("Contract", icon=":material/tune:"):
-        contract = inputs.contract_inputs()
-    st.markdown(f"**{inputs.contract_in_short(contract)}**")
+    contract = inputs.contract_folded()
     expiry = float(contract["expiry"])
     if expiry <= 0:
         st.info("An expired contract has no surface: give it a positive expiry.")
