@@ -65,7 +65,7 @@ def test_results_meet_the_bars_of_the_operator() -> None:
 
 
 def test_report_refuses_a_text_without_its_marks() -> None:
-    with pytest.raises(ValueError, match="results:engines"):
+    with pytest.raises(ValueError, match="results:dashboard"):
         fill("nothing here", README_TABLES)
 
 

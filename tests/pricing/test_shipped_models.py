@@ -49,7 +49,9 @@ def test_stored_rows_are_priced_again(folder: Path) -> None:
     options = Options.of(strike=STRIKE, is_american=surrogate.coding.is_american, **inputs)
     found = surrogate.evaluate(options, QUANTITIES)
     for name in QUANTITIES:
-        size = 1e-4 * (1.0 + np.abs(rows[name]))
+        # rates go through differences of float32 encodings, which round as the threads are cut
+        share = 2e-3 if name in ("rho", "dividend_rho") else 1e-4
+        size = share * (1.0 + np.abs(rows[name]))
         assert (np.abs(found[name] - rows[name]) < size).all(), name
 
 
