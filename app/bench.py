@@ -104,7 +104,7 @@ class _Session:
             if kind == "number_input":
                 self.widgets[element.number_input.label] = element.number_input.id
             elif kind == "metric" and element.metric.label == _PRICE:
-                self.price = element.metric.body
+                self.price = element.metric.body.replace(",", "")
             elif kind == "exception":
                 self.errors.append(element.exception.message)
         return message.WhichOneof("type") == "script_finished"
@@ -137,14 +137,12 @@ async def _visit(
             await _run_script(socket, session, None)
             while time.monotonic() < until:
                 spot = rng.choice(list(expected))
-                session.price = "nothing"
+                session.price = ""
                 start = time.monotonic()
                 await _run_script(socket, session, spot)
                 times.append(time.monotonic() - start)
-                if session.price != "nothing":  # the same price is not sent twice
-                    error = abs(float(session.price.replace(",", "")) - expected[spot])
-                    if error > _PRINTED:
-                        faults.append(f"session {number}, spot {spot:g}: {session.price}")
+                if not session.price or abs(float(session.price) - expected[spot]) > _PRINTED:
+                    faults.append(f"session {number}, spot {spot:g}: {session.price or 'no price'}")
                 await asyncio.sleep(0.5 * rng.random())
     except (OSError, KeyError, TimeoutError, websockets.WebSocketException) as error:
         faults.append(f"session {number}: {type(error).__name__} {error}")
