@@ -31,7 +31,7 @@ format: $(STAMP)  ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## measure engines, data_gen and dashboard; two steps of every model (20 minutes)
+bench: $(STAMP)  ## measure engines, data_gen and dashboard; two steps of every model
 	$(BIN)/python -m pricing bench --json docs/results/engines.json
 	$(BIN)/python -m app.bench --json docs/results/dashboard.json
 	$(BIN)/python -m data_gen bench --full --json docs/results/data_gen.json
@@ -49,7 +49,7 @@ FIVE := amo,fno,lno,transolver,lamo
 REST := f-fno,u-fno,transolver++,galerkin
 ALL := $(FIVE),$(REST)
 OPTIONS := $(BIN)/python -m amo bench options --minutes 2 --json runs/bench/options.json
-benchmarks: $(STAMP)  ## the option table with all rivals, and the ablations, into runs/bench (2 hours)
+benchmarks: $(STAMP)  ## the option table with all rivals, and the ablations, into runs/bench
 	$(BIN)/python -m data_gen paper-options
 	$(OPTIONS) --models $(FIVE) --codings raw --seeds 3
 	$(OPTIONS) --models $(ALL) --codings raw,scaled --seeds 1 --picture runs/bench/options.png
