@@ -38,7 +38,7 @@ class Workers:
         name = platform.machine()
         if self.device.type == "cuda":
             name = torch.cuda.get_device_name(self.device)
-        return f"{self.count} × {name}, {os.cpu_count()} cores"
+        return f"{self.count} × {name}, {torch.get_num_threads()} of {os.cpu_count()} cores"
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over all processes."""

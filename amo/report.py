@@ -132,9 +132,11 @@ def sizes_table(results: dict[str, Any]) -> str:
 
 
 def _pooled(results: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Return rows by problem and model, problems in their order, models by mean error."""
+    """Return scored rows by problem and model, problems in their order, models by mean error."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for key, row in results["rows"].items():
+        if "diverged" in row:
+            continue
         problem, model, _ = key.split("/")
         groups.setdefault((problem, model), []).append(row)
     problems = list(dict.fromkeys(problem for problem, _ in groups))
@@ -150,6 +152,7 @@ def _conditions(results: dict[str, Any]) -> str:
         else f"{budget['minutes']:g} minutes of steps"
     )
     commands = dict.fromkeys(row["command"] for row in results["rows"].values())
+    lost = [key for key, row in results["rows"].items() if "diverged" in row]
     return (
         f"Data: {results['origin']}. Budget of every row: {given}, batches of "
         f"{budget['batch_size']}, "
@@ -158,7 +161,7 @@ def _conditions(results: dict[str, Any]) -> str:
         "± is half of the range over seeds. "
         f"{results['hardware']}, torch {results['versions']['torch']}; by "
         + "; ".join(f"`{command}`" for command in commands)
-        + "."
+        + (f". Diverged, and not in the means: {', '.join(lost)}." if lost else ".")
     )
 
 

@@ -30,7 +30,7 @@ from amo.evaluation import Dataset, evaluate
 from amo.files import make_folder, write_text
 from amo.memory import keep_freed_memory, peak_megabytes
 from amo.operator import Operator
-from amo.training import TrainingConfig
+from amo.training import DivergedError, TrainingConfig
 
 _PLAN = "plan.json"  # how many steps a run has, once its speed was measured
 _VALIDATIONS = 5
@@ -127,9 +127,15 @@ def run(
         except KeyboardInterrupt:
             raise StoppedError(f"stopped at {entry.key}: the same command goes on") from None
         results["rows"][entry.key] = {**row, "command": command}
-        say(f"    relative L2 {row['relative_l2']:.2e} after {row['steps']} steps")
+        say(f"    {_in_words(row)}")
         write_text(json.dumps(results, indent=1) + "\n", file)
     return results
+
+
+def _in_words(row: dict[str, Any]) -> str:
+    if "diverged" in row:
+        return f"diverged: {row['diverged']}"
+    return f"relative L2 {row['relative_l2']:.2e} after {row['steps']} steps"
 
 
 def _begun(file: Path, conditions: dict[str, Any]) -> Results:
@@ -187,6 +193,10 @@ def _train_and_score(
         return operator
 
     identity = _identity(entry, budget, recipe, train)
+    row: dict[str, Any] = {
+        "parameters": n_parameters(recipe),
+        "model": json.loads(json.dumps(asdict(recipe.config))),  # as the file will hold it
+    }
     steps, pace = _plan(fresh, train, problem, config, budget, folder, workers, identity)
     config = replace(
         config,
@@ -195,19 +205,22 @@ def _train_and_score(
         save_every=max(1, steps // 10),
     )
     operator = fresh()
-    result = training.fit(
-        operator,
-        train,
-        validation,
-        config,
-        out=folder,
-        read=problem.read,
-        workers=workers,
-        identity=identity,
-    )
+    try:
+        result = training.fit(
+            operator,
+            train,
+            validation,
+            config,
+            out=folder,
+            read=problem.read,
+            workers=workers,
+            identity=identity,
+        )
+    except DivergedError as error:  # what happened to this model, and no reason to stop the others
+        return {**row, "diverged": str(error), "steps": steps, "seconds_per_step": pace}
     if result.reason != "finished":
         raise StoppedError(f"{entry.key} was stopped: the same command goes on from there")
-    row = _scored(operator, recipe, problem, problem.open(data, "test"), workers, config) | {
+    row |= _scored(operator, problem, problem.open(data, "test"), workers, config) | {
         "steps": result.steps,
         "seconds_per_step": pace,
         "training_minutes": steps * pace / 60.0,
@@ -269,7 +282,6 @@ def _plan(
 
 def _scored(
     operator: Operator,
-    recipe: Recipe,
     problem: Problem,
     test: Dataset,
     workers: distributed.Workers,
@@ -285,9 +297,7 @@ def _scored(
         **scores,
         "regions": region_errors(problem, operator, test, workers, config.batch_size),
         "milliseconds_per_sample": 1e3 * seconds / len(batch),
-        "parameters": n_parameters(recipe),
         "peak_megabytes": peak_megabytes(),
-        "model": json.loads(json.dumps(asdict(recipe.config))),  # as the file will hold it
     }
 
 
