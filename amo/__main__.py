@@ -25,6 +25,8 @@ BENCH_EXAMPLES = """examples:
   python -m data_gen paper-options
   python -m amo bench options --seeds 3 --minutes 4 --json docs/results/options.json
   python -m amo bench options --models amo,fno --codings scaled --minutes 4 --json …/options.json
+  python -m data_gen darcy
+  python -m amo bench physics --problems darcy --minutes 4 --json docs/results/physics.json
 A row that the file has already is not run again; a stopped table goes on where it stopped."""
 
 
@@ -122,17 +124,29 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
     )
     options.add_argument("--models", default="amo,fno,lno,transolver,lamo", metavar="A,B,…")
     options.add_argument("--codings", default="raw", metavar="A,B", help="raw, scaled")
-    _add_table(options, "options")
+    _add_table(options, "options", "data/paper-options")
     options.add_argument("--picture", type=Path, metavar="FILE", help="a surface by every model")
     options.set_defaults(run=_bench_options)
 
+    physics = kinds.add_parser(
+        "physics",
+        help="the paper's physics problems: AMO and its rivals under one budget",
+        epilog=BENCH_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    physics.add_argument("--models", default="amo,fno,lno,transolver,lamo", metavar="A,B,…")
+    physics.add_argument("--problems", default="darcy,elasticity", metavar="A,B,…")
+    _add_table(physics, "physics", "data")
+    physics.add_argument("--pictures", type=Path, metavar="DIR", help="what every model answers")
+    physics.set_defaults(run=_bench_physics)
+
     ablations = kinds.add_parser("ablations", help="AMO with one part changed, same budget")
     ablations.add_argument("--coding", default="raw", choices=("raw", "scaled"))
-    _add_table(ablations, "ablations")
+    _add_table(ablations, "ablations", "data/paper-options")
     ablations.set_defaults(run=_bench_ablations)
 
 
-def _add_table(parser: argparse.ArgumentParser, name: str) -> None:
+def _add_table(parser: argparse.ArgumentParser, name: str, data: str) -> None:
     """Add what every table of models has."""
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds 0 to N - 1")
     budget = parser.add_mutually_exclusive_group(required=True)
@@ -142,8 +156,8 @@ def _add_table(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--optimizer", default="adamw", choices=("adamw", "soap"))
     parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="X")
     parser.add_argument(
-        "--data", type=Path, default=Path("data/paper-options"), metavar="DIR",
-        help="of `python -m data_gen paper-options` (default data/paper-options)",
+        "--data", type=Path, default=Path(data), metavar="DIR",
+        help=f"where `python -m data_gen` wrote, or official files lie (default {data})",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("runs/bench") / name, metavar="DIR")
     parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the table")
@@ -275,12 +289,42 @@ def _bench_options(args: argparse.Namespace) -> int:
     }
     run(entries, _budget(args), notes=notes, **_table_arguments(args))
     if args.picture is not None:
-        from amo import pictures
-        from amo.benchmarks.runner import predictions
+        from amo.benchmarks.figures import draw_surfaces
 
-        fields = predictions([e for e in entries if e.seed == 0], args.data, args.out)
-        pictures.draw_fields(fields, args.picture)
+        codings = [problems[name] for name in args.codings.split(",")]
+        draw_surfaces(codings, args.models.split(","), args.data, args.out, args.picture)
         print(f"wrote {args.picture}", file=sys.stderr)
+    return 0
+
+
+def _bench_physics(args: argparse.Namespace) -> int:
+    from amo.benchmarks.contestants import is_possible
+    from amo.benchmarks.physics import PROBLEMS, QUOTED
+    from amo.benchmarks.runner import Entry, run
+
+    names, models = args.problems.split(","), args.models.split(",")
+    if unknown := set(names) - set(PROBLEMS):
+        raise SettingsError(
+            f"no problem {', '.join(sorted(unknown))}; there are {', '.join(PROBLEMS)}"
+        )
+    for name in names:
+        if left_out := [m for m in models if not is_possible(m, PROBLEMS[name])]:
+            print(f"{name} has no grid: without {', '.join(left_out)}", file=sys.stderr)
+    entries = [
+        Entry(PROBLEMS[name], model, seed)
+        for name in names
+        for seed in range(args.seeds)
+        for model in models
+        if is_possible(model, PROBLEMS[name])
+    ]
+    run(entries, _budget(args), notes={"quoted": QUOTED}, **_table_arguments(args))
+    if args.pictures is not None:
+        from amo.benchmarks.figures import draw_problem
+
+        for name in names:
+            there = [m for m in models if is_possible(m, PROBLEMS[name])]
+            for file in draw_problem(PROBLEMS[name], there, args.data, args.out, args.pictures):
+                print(f"wrote {file}", file=sys.stderr)
     return 0
 
 

@@ -17,6 +17,7 @@ from amo.operator import Operator
 
 Loss = Callable[[Operator, Batch, torch.Generator], Tensor]  # the generator is the step's own
 Read = Callable[[Arrays], Batch]
+Predict = Callable[[Operator, Batch], Tensor]
 _CHUNK = 16384  # points at a time
 
 
@@ -27,6 +28,11 @@ class Dataset(Protocol):
 
     def batches(self, size: int, seed: int | None = None) -> Iterator[Arrays]:
         """Yield batches of arrays, shuffled by seed."""
+
+
+def at_once(operator: Operator, batch: Batch) -> Tensor:
+    """Return the answer to a batch, decoded in chunks."""
+    return operator.predict(batch, chunk=_CHUNK)
 
 
 def relative_l2_loss(operator: Operator, batch: Batch, _: torch.Generator) -> Tensor:
@@ -90,7 +96,12 @@ class SobolevLoss:
 
 
 def evaluate(
-    operator: Operator, dataset: Dataset, read: Read, workers: Workers, size: int = 16
+    operator: Operator,
+    dataset: Dataset,
+    read: Read,
+    workers: Workers,
+    size: int = 16,
+    predict: Predict = at_once,
 ) -> dict[str, float]:
     """Return mean relative L2, pooled relative L2, RMSE and largest error over a split.
 
@@ -105,7 +116,7 @@ def evaluate(
         if number % workers.count != workers.rank:
             continue
         batch = read(arrays).to(workers.device)
-        prediction = operator.predict(batch, chunk=_CHUNK)
+        prediction = predict(operator, batch)
         truth, mask = batch.values, batch.value_mask
         parts = (
             metrics.relative_l2(prediction, truth, mask),

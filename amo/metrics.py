@@ -26,5 +26,17 @@ def largest_error(prediction: Tensor, truth: Tensor, mask: Tensor | None = None)
     return _masked(prediction - truth, mask).abs().flatten(1).amax(dim=1)
 
 
+def phase_errors(prediction: Tensor, truth: Tensor, least: float = 1e-2) -> Tensor:
+    """Return the mean absolute phase error by wavenumber of periodic functions (batch, n_points).
+
+    A sample counts at a wavenumber where the truth's amplitude is at least ``least`` of the batch's
+    largest: rounding has no phase. Where no sample counts, the error is not a number.
+    """
+    found, wanted = torch.fft.rfft(prediction.double()), torch.fft.rfft(truth.double())
+    error = (found * wanted.conj()).angle().abs()
+    seen = wanted.abs() >= least * wanted.abs().max()
+    return error.where(seen, 0.0).sum(0) / seen.sum(0)
+
+
 def _masked(values: Tensor, mask: Tensor | None) -> Tensor:
     return values if mask is None else values.masked_fill(~mask.unsqueeze(-1), 0.0)

@@ -1,16 +1,20 @@
 """Pictures of what an operator learned: matplotlib without global state or display."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.tri import LinearTriInterpolator, Triangulation
 
 from amo import takenaka_malmquist as tm
 from amo.files import FileError, replacing
 
+FloatArray = npt.NDArray[Any]
 _FORMATS = ("svg", "png", "pdf")
 
 
@@ -57,27 +61,82 @@ def draw_bases(poles: list[list[list[float]]], n_tokens: int, path: Path) -> Non
     save(figure, path)
 
 
-def draw_fields(fields: Mapping[str, Sequence[Sequence[float]]], path: Path) -> None:
-    """Draw a field as every model has it, above its error; the first one is the truth."""
-    (_, truth), *others = ((name, np.asarray(field)) for name, field in fields.items())
+def draw_fields(
+    fields: Mapping[str, FloatArray],
+    path: Path,
+    *,
+    grid: tuple[int, int] | None = None,
+    points: FloatArray | None = None,
+) -> None:
+    """Draw a field as every model has it, above its error; the first one is the truth.
+
+    Fields are (n,), on a grid or at points (n, 2).
+    """
+    (_, truth), *others = fields.items()
+    paint = _painter(grid, points)
     figure = Figure(figsize=(2.6 * (1 + len(others)), 4.8), layout="constrained")
     panels = figure.subplots(2, 1 + len(others), squeeze=False)
-    low, high = truth.min(), truth.max()
-    panels[0, 0].imshow(truth, origin="lower", aspect="auto", vmin=low, vmax=high)
+    scale = {"vmin": truth.min(), "vmax": truth.max()}
+    paint(panels[0, 0], truth, scale)
     panels[0, 0].set(title="truth")
     panels[1, 0].axis("off")
     largest = max(float(np.abs(field - truth).max()) for _, field in others)
     for column, (name, field) in enumerate(others, start=1):
         error = field - truth
-        panels[0, column].imshow(field, origin="lower", aspect="auto", vmin=low, vmax=high)
+        paint(panels[0, column], field, scale)
         panels[0, column].set(title=name)
-        scale = {"vmin": -largest, "vmax": largest, "cmap": "RdBu"}
-        shown = panels[1, column].imshow(error, origin="lower", aspect="auto", **scale)
+        shown = paint(panels[1, column], error, {"vmin": -largest, "vmax": largest, "cmap": "RdBu"})
         panels[1, column].set(title=f"error, at most {np.abs(error).max():.2g}")
     figure.colorbar(shown, ax=panels[1].tolist(), shrink=0.8)
     for panel in panels.flat:
         panel.set(xticks=[], yticks=[])
     save(figure, path)
+
+
+def draw_slopes(fields: Mapping[str, FloatArray], points: FloatArray, path: Path) -> None:
+    """Draw log10 |∇u| of fields (n,) at points (n, 2), each made whole by triangles."""
+    figure = Figure(figsize=(3.2 * len(fields), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(fields), squeeze=False)[0]
+    mesh = Triangulation(points[:, 0], points[:, 1])
+    x, y = np.meshgrid(*[np.linspace(0.02, 0.98, 192)] * 2)
+    slopes = {
+        name: np.log10(np.hypot(*LinearTriInterpolator(mesh, field).gradient(x, y)) + 1e-12)
+        for name, field in fields.items()
+    }
+    first = next(iter(slopes.values())).compressed()
+    low, high = np.quantile(first, [0.02, 0.98])  # the scale of the truth, for all
+    for panel, (name, slope) in zip(panels, slopes.items(), strict=True):
+        shown = panel.imshow(slope, origin="lower", vmin=low, vmax=high, cmap="magma")
+        panel.set(title=name, xticks=[], yticks=[])
+    figure.colorbar(shown, ax=panels.tolist(), shrink=0.8, label="log₁₀ |∇u|")
+    save(figure, path)
+
+
+def draw_by_wavenumber(errors: Mapping[str, FloatArray], path: Path) -> None:
+    """Draw the phase error of every model against the wavenumber, where there is a phase."""
+    figure = Figure(figsize=(8.0, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for name, values in errors.items():
+        axes.plot(np.arange(len(values)), values, ".", label=name, markersize=4)
+    axes.set(
+        xlabel="wavenumber k", ylabel="mean |phase error|, radians", ylim=(0.0, np.pi),
+        yticks=[0.0, np.pi / 2, np.pi], yticklabels=["0", "π/2", "π"],
+    )  # fmt: skip
+    axes.axhline(np.pi / 2, color="0.7", linewidth=0.8, linestyle="--", label="a guess")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    save(figure, path)
+
+
+def _painter(grid: tuple[int, int] | None, points: FloatArray | None) -> Callable[..., Any]:
+    """Return how one field goes into one panel."""
+    if grid is not None and points is None:
+        return lambda panel, field, style: panel.imshow(
+            field.reshape(grid), origin="lower", aspect="auto", **style
+        )
+    if points is not None and grid is None:
+        x, y = points.T
+        return lambda panel, field, style: panel.scatter(x, y, c=field, s=6, lw=0, **style)
+    raise ValueError("a field lies on a grid, or at points: give one of them")
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -121,6 +121,48 @@ def ablations_table(results: dict[str, Any]) -> str:
     return "\n".join([*lines, "", _conditions(results)]) + "\n"
 
 
+def physics_table(results: dict[str, Any]) -> str:
+    """Return models on the physics problems, best first in each, with where the data come from."""
+    columns = (
+        "relative L2", "seeds", "largest error", "elsewhere", "steps", "ms / step", "ms / sample",
+        "parameters", "MB",
+    )  # fmt: skip
+    lines = [
+        f"| problem | data: train / validation / test | model | {' | '.join(columns)} |",
+        "|---|---|---|" + "---:|" * len(columns),
+    ]
+    for (problem, model), rows in _pooled(results).items():
+        lines.append(
+            f"| {problem} | {_data(results, problem)} | {model} "
+            f"| {_spread([row['relative_l2'] for row in rows])} | {len(rows)} "
+            f"| {_mean(rows, 'largest_error'):.2g} | {_elsewhere(rows)} "
+            f"| {_mean(rows, 'steps'):,.0f} | {1e3 * _mean(rows, 'seconds_per_step'):.0f} "
+            f"| {_mean(rows, 'milliseconds_per_sample'):.1f} | {rows[0]['parameters']:,} "
+            f"| {_mean(rows, 'peak_megabytes'):,.0f} |"
+        )
+    titles = "; ".join(f"{name}: {known['title']}" for name, known in results["problems"].items())
+    return "\n".join([*lines, "", f"Problems: {titles}.", "", _conditions(results)]) + "\n"
+
+
+def _elsewhere(rows: list[dict[str, Any]]) -> str:
+    """Return the errors on further test splits, mean over seeds."""
+    splits = rows[0]["further"]
+    means = {s: sum(row["further"][s]["relative_l2"] for row in rows) / len(rows) for s in splits}
+    return ", ".join(f"{split} {mean:.2e}" for split, mean in means.items())
+
+
+def quoted_table(results: dict[str, Any]) -> str:
+    """Return the paper's own figures: its data and hardware, not ours."""
+    problems = list(results["quoted"])
+    models = list(dict.fromkeys(m for row in results["quoted"].values() for m in row))
+    lines = [f"| model | {' | '.join(problems)} |", "|---|" + "---:|" * len(problems)]
+    lines += [
+        f"| {model} | " + " | ".join(f"{results['quoted'][p][model]:.4f}" for p in problems) + " |"
+        for model in models
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def sizes_table(results: dict[str, Any]) -> str:
     """Return parameters at the papers' settings beside the quoted counts."""
     lines = ["| model | parameters here | quoted |", "|---|---:|---:|"]
@@ -144,6 +186,13 @@ def _pooled(results: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, Any
     return {group: groups[group] for group in order}
 
 
+def _data(results: dict[str, Any], problem: str) -> str:
+    """Return where a problem's data come from, and how many samples train, choose and test."""
+    known = results["problems"][problem]
+    sizes = " / ".join(f"{known['samples'][split]:,}" for split in ("train", "validation", "test"))
+    return f"{known['origin']}, {sizes}"
+
+
 def _conditions(results: dict[str, Any]) -> str:
     budget = results["budget"]
     given = (
@@ -153,8 +202,9 @@ def _conditions(results: dict[str, Any]) -> str:
     )
     commands = dict.fromkeys(row["command"] for row in results["rows"].values())
     lost = [key for key, row in results["rows"].items() if "diverged" in row]
+    data = "; ".join(f"{name}: {_data(results, name)}" for name in results["problems"])
     return (
-        f"Data: {results['origin']}. Budget of every row: {given}, batches of "
+        f"Data: {data}. Budget of every row: {given}, batches of "
         f"{budget['batch_size']}, "
         f"{_OPTIMIZERS[budget['optimizer']]} {budget['learning_rate']:g}; models over points take "
         f"{budget['n_points']:,} random points of a sample a step, models on a grid all of it. "
@@ -194,5 +244,7 @@ BENCHMARK_TABLES: Tables = {
     "options": from_results("options", rivals_table),
     "sizes": from_results("options", sizes_table),
     "ablations": from_results("ablations", ablations_table),
+    "physics": from_results("physics", physics_table),
+    "quoted": from_results("physics", quoted_table),
 }
 DOCUMENTS: Mapping[str, Tables] = {"operator.md": OPERATOR_TABLES}

@@ -9,17 +9,15 @@ from typing import Any
 import torch
 
 from amo import checkpoint, distributed, training
-from amo.batch import Batch
 from amo.checkpoint import Recipe
 from amo.data import DataError, fingerprint
+from amo.diagnosis import diagnose
 from amo.errors import CheckpointError, SettingsError
 from amo.evaluation import Dataset
 from amo.evaluation import evaluate as evaluate_split
 from amo.experiments import PRESETS, Preset
 from amo.files import make_folder
 from amo.memory import keep_freed_memory
-from amo.model import AMO
-from amo.operator import Operator
 from amo.training_state import LOG, STATE
 
 _EXIT_CODES = {"signal": 130}
@@ -117,7 +115,8 @@ def _train(
         "hardware": workers.hardware,
         "versions": {k: version(k) for k in ("amo-pricing", "torch", "numpy")},
     }
-    metrics = {"validation": scores, **_diagnose(operator, validation, preset, workers)}
+    few = preset.read(next(iter(validation.batches(16)))).to(workers.device)
+    metrics = {"validation": scores, **diagnose(operator, few)}
     checkpoint.save(operator, replace(recipe, notes=notes), metrics, out)
     if result.reason in ("finished", "early stop"):
         (out / STATE).unlink()
@@ -216,24 +215,6 @@ def n_tokens(model: Path) -> int:
     if recipe.config.basis != "orthogonal":
         raise CheckpointError(f"{model} has plain kernels, no Takenaka–Malmquist functions")
     return int(recipe.config.n_tokens)
-
-
-def _diagnose(
-    operator: Operator, dataset: Dataset, preset: Preset, workers: distributed.Workers
-) -> dict[str, Any]:
-    """Return poles, captured energy and Gram error on a few samples, as JSON holds them."""
-    if not isinstance(operator.model, AMO):
-        return {}
-    batch: Batch = preset.read(next(iter(dataset.batches(16)))).to(workers.device)
-    with torch.no_grad():
-        rows = operator.model.diagnostics(
-            operator.points(batch.points), operator.features(batch.features), batch.mask
-        )
-    return {
-        "poles": [row.poles.double().mul(1e5).round().div(1e5).tolist() for row in rows],
-        "captured_energy": [float(row.captured_energy.mean()) for row in rows],
-        "gram_error": [float(row.gram_error.max()) for row in rows],
-    }
 
 
 def _scores(metrics: dict[str, Any]) -> dict[str, dict[str, float]]:

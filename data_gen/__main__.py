@@ -20,6 +20,13 @@ from data_gen.black_scholes import AmericanSet, EuropeanSet
 from data_gen.builder import BuildError, Report, build
 from data_gen.dataset import DataSet
 from data_gen.paper_options import PaperOptionsSet
+from data_gen.physics.advection import AdvectionSet
+from data_gen.physics.brusselator import BrusselatorSet
+from data_gen.physics.darcy import DarcySet
+from data_gen.physics.elasticity import ElasticitySet
+from data_gen.physics.fractal_darcy import FractalDarcySet
+from data_gen.physics.navier_stokes import NavierStokesSet
+from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
 from data_gen.toys import AntiderivativeSet, DiffusionSet
 from pricing.domain import Domain
 
@@ -30,6 +37,13 @@ SETS: dict[str, Callable[..., DataSet]] = {
     "paper-options": PaperOptionsSet,
     "antiderivative": AntiderivativeSet,
     "diffusion": DiffusionSet,
+    "darcy": DarcySet,
+    "elasticity": ElasticitySet,
+    "navier-stokes": NavierStokesSet,
+    "advection": AdvectionSet,
+    "fractal-darcy": FractalDarcySet,
+    "reaction-diffusion": ReactionDiffusionSet,
+    "brusselator": BrusselatorSet,
 }
 DEFAULTS = ("european", "american", "paper-options")  # what the shipped models and tables need
 
@@ -65,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
         prog="python -m data_gen",
-        description="Training sets from the finite-difference solver.",
+        description="Training sets: options from the finite-difference solver, and physics.",
         epilog=EXAMPLES,
         formatter_class=raw,
     )
@@ -154,9 +168,9 @@ def _build(dataset: DataSet, name: str, out: Path, workers: int, *, overwrite: b
 
 
 def _table(reports: Sequence[Report]) -> str:
-    head = f"{'set':<16}{'samples':>9}{'dropped':>9}{'worst label error':>19}{'MB':>7}"
+    head = f"{'set':<20}{'samples':>9}{'dropped':>9}{'worst label error':>19}{'MB':>7}"
     lines = [
-        f"{r.name:<16}{r.samples:>9,}{r.dropped:>9,}{r.worst_error:>19.1e}{r.size / 1e6:>7.0f}"
+        f"{r.name:<20}{r.samples:>9,}{r.dropped:>9,}{r.worst_error:>19.1e}{r.size / 1e6:>7.0f}"
         f"{r.seconds:>9.0f}  {r.path}"
         for r in reports
     ]
@@ -165,7 +179,7 @@ def _table(reports: Sequence[Report]) -> str:
 
 def _list(_: argparse.Namespace) -> int:
     measured = bench.default_build()
-    print(f"{'set':<16}{'shards':>7}{'samples':>9}{'MB':>7}{'seconds':>9}  in data/")
+    print(f"{'set':<20}{'shards':>7}{'samples':>9}{'MB':>7}{'seconds':>9}  in data/")
     for name, make in SETS.items():
         known = measured.get(name, {})
         folder = Path("data") / name
@@ -173,8 +187,10 @@ def _list(_: argparse.Namespace) -> int:
             state = "complete" if read_manifest(folder).is_complete else "unfinished"
         except DataError:
             state = "not made"
-        samples, size, seconds = (known.get(k, "?") for k in ("samples", "megabytes", "seconds"))
-        print(f"{name:<16}{make().n_shards:>7}{samples:>9}{size:>7}{seconds:>9}  {state}")
+        dataset = make()
+        samples = known.get("samples", getattr(dataset, "n_samples", "?"))
+        size, seconds = (known.get(k, "?") for k in ("megabytes", "seconds"))
+        print(f"{name:<20}{dataset.n_shards:>7}{samples:>9}{size:>7}{seconds:>9}  {state}")
     return 0
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from data_gen.dataset import Arrays, Check, Shard
 from data_gen.sampling import sobol
+from data_gen.sized import SizedSet
 from pricing import black_scholes
 from pricing.contracts import FloatArray, Options
 from pricing.encoding import code_european
@@ -31,53 +32,20 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "is_call": (0.0, 1.0),
 }
 SPOT = (1.0, 300.0)
-_SHARD = 64
 _BATCH = 16
 _STEPS_A_TIME = 3  # steps of the coarsest grid between two stored times
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperOptionsSet:
+class PaperOptionsSet(SizedSet):
     """European surfaces; a sample carries raw inputs and similarity coordinates alike."""
 
-    name: ClassVar[str] = "paper-options"
+    least: ClassVar[Mapping[str, int]] = {"resolution": 8}
 
     train: int = 1200
     validation: int = 200
     test: int = 200
     resolution: int = 64
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("train", "validation", "test"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.resolution < 8:
-            raise ValueError(f"resolution must be at least 8, got {self.resolution}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be >= 0, got {self.seed}")
-
-    @property
-    def _sizes(self) -> dict[str, int]:
-        return {"train": self.train, "validation": self.validation, "test": self.test}
-
-    @property
-    def _shards(self) -> list[tuple[str, int, int]]:
-        """Split, first sample and number of samples of every shard; splits share no shard."""
-        shards: list[tuple[str, int, int]] = []
-        first = 0
-        for split, size in self._sizes.items():
-            shards += [
-                (split, first + start, min(_SHARD, size - start))
-                for start in range(0, size, _SHARD)
-            ]
-            first += size
-        return shards
-
-    @property
-    def n_shards(self) -> int:
-        """How many shards make the set."""
-        return len(self._shards)
 
     @property
     def units(self) -> Mapping[str, str]:
@@ -97,20 +65,13 @@ class PaperOptionsSet:
     def settings(self) -> dict[str, Any]:
         """Return everything that determines the bytes."""
         return {
-            **self._sizes,
-            "resolution": self.resolution,
-            "seed": self.seed,
+            **super().settings(),
             "ranges": {name: list(bounds) for name, bounds in RANGES.items()},
             "spot": list(SPOT),
         }
 
-    def split(self, shard: int) -> str:
-        """Return the split a shard belongs to."""
-        return self._shards[shard][0]
-
-    def make(self, shard: int) -> Shard:
-        """Solve one shard's surfaces on a grid whose time levels are the stored times."""
-        _, first, n = self._shards[shard]
+    def samples(self, first: int, n: int) -> Shard:
+        """Solve some surfaces on a grid whose time levels are the stored times."""
         options = self._options(first, n)
         batches = [options.take(slice(i, min(i + _BATCH, n))) for i in range(0, n, _BATCH)]
         parts = [self._solve(batch) for batch in batches]
@@ -119,7 +80,7 @@ class PaperOptionsSet:
         return Shard(arrays, n_dropped=0, worst_error=max(part[1] for part in parts))
 
     def _options(self, first: int, n: int) -> Options:
-        total = sum(self._sizes.values())
+        total = self.train + self.validation + self.test
         u = sobol(self.seed, 0, 0, 1 << (total - 1).bit_length(), len(RANGES))[first : first + n]
         values = {
             name: low + (high - low) * u[:, k]

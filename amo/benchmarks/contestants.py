@@ -92,6 +92,11 @@ def is_grid_only(kind: str) -> bool:
     return any(f.name == "grid" for f in fields(MODELS[kind].config))
 
 
+def is_possible(name: str, problem: Problem) -> bool:
+    """Return whether a contestant can take part: models on a grid need one."""
+    return name not in MODELS or problem.grid is not None or not is_grid_only(name)
+
+
 def n_parameters(recipe: Recipe) -> int:
     """Return how many weights a recipe has, without making them."""
     with torch.device("meta"):

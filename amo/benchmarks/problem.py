@@ -11,7 +11,7 @@ from torch import Tensor
 from amo.batch import Batch
 from amo.data import Arrays, ShardedDataset
 from amo.distributed import Workers
-from amo.evaluation import Dataset, Read
+from amo.evaluation import Dataset, Predict, Read, at_once
 from amo.operator import Link, Operator
 
 
@@ -23,6 +23,8 @@ class Problem:
     ----------
     name, title
         For the command line and for tables.
+    folder
+        Where its data lie under the folder of all data.
     read
         How arrays become a batch.
     n_features, n_dimensions, n_outputs
@@ -32,10 +34,15 @@ class Problem:
         know grids only need it.
     open
         How a folder and a split's name become a data set.
+    predict
+        How a trained operator answers a batch of the test split: at once, or step by step.
+    further
+        More test splits, with the grid of each: other resolutions, never trained on.
     link, is_coded
         As :class:`amo.experiments.Preset` has them.
     regions
-        Parts of the domain whose error is stated, too: masks (batch, n_points) of arrays.
+        Parts of the domain whose error is stated, too: masks (batch, n_points) of arrays, or with
+        an axis of channels.
     origin
         Whether these are the official files or data made again from the physics.
     quoted
@@ -48,8 +55,11 @@ class Problem:
     n_features: int
     n_dimensions: int
     n_outputs: int = 1
+    folder: str = ""
     grid: tuple[int, ...] | None = None
     open: Callable[[Path, str], Dataset] = ShardedDataset
+    predict: Predict = at_once
+    further: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     link: Link = "identity"
     is_coded: bool = False
     regions: Mapping[str, Callable[[Arrays], Tensor]] = field(default_factory=dict)
@@ -64,7 +74,7 @@ def region_errors(
     sums = {name: torch.zeros(2, dtype=torch.float64) for name in problem.regions}
     for arrays in dataset.batches(size):
         batch: Batch = problem.read(arrays).to(workers.device)
-        error = operator.predict(batch) - batch.values
+        error = problem.predict(operator, batch) - batch.values
         for name, region in problem.regions.items():
             chosen = error[region(arrays).to(error.device)].double()
             sums[name] += torch.tensor([float(chosen.square().sum()), chosen.numel()])

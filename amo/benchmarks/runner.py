@@ -25,6 +25,7 @@ from amo.benchmarks.contestants import Size, is_grid_only, n_parameters, recipe_
 from amo.benchmarks.problem import Problem, region_errors
 from amo.checkpoint import Recipe
 from amo.data import ArrayDataset, fingerprint
+from amo.diagnosis import diagnose
 from amo.errors import SettingsError
 from amo.evaluation import Dataset, evaluate
 from amo.files import make_folder, write_text
@@ -103,21 +104,20 @@ def run(
 ) -> Results:
     """Fill the rows that a results file does not have yet, writing it after each.
 
-    ``notes`` stand beside the rows.
+    Data lie in ``data``, or in the folder below it that a problem names. ``notes`` stand beside
+    the rows.
     """
     wanted = list(entries)
     for entry in wanted:  # before hours of training, not after
         recipe_for(entry.model, entry.problem, budget.size)
-        for split in ("train", "validation", "test"):
-            entry.problem.open(data, split)
+    problems = {entry.problem.name: entry.problem for entry in wanted}
+    sets = {name: _described(problem, data) for name, problem in problems.items()}
     conditions = {
-        "origin": wanted[0].problem.origin,
         "budget": asdict(budget),
-        "data": fingerprint(wanted[0].problem.open(data, "train")),
         "hardware": distributed.join(device).hardware,
         "versions": {name: version(name) for name in ("torch", "numpy")},
     }
-    results = _begun(file, conditions) | dict(notes or {})
+    results = _begun(file, conditions, sets) | dict(notes or {})
     for number, entry in enumerate(wanted, start=1):
         if entry.key in results["rows"]:
             continue
@@ -138,19 +138,34 @@ def _in_words(row: dict[str, Any]) -> str:
     return f"relative L2 {row['relative_l2']:.2e} after {row['steps']} steps"
 
 
-def _begun(file: Path, conditions: dict[str, Any]) -> Results:
+def _described(problem: Problem, data: Path) -> dict[str, Any]:
+    """Return what a table says of a problem's data, every split of which is opened."""
+    splits = ("train", "validation", "test", *problem.further)
+    sets = {split: problem.open(data / problem.folder, split) for split in splits}
+    return {
+        "title": problem.title,
+        "origin": problem.origin,
+        "samples": {split: len(dataset) for split, dataset in sets.items()},
+        "data": fingerprint(sets["train"]),
+    }
+
+
+def _begun(file: Path, conditions: dict[str, Any], sets: dict[str, Any]) -> Results:
     """Return the results so far, refusing a file that was made under other conditions."""
+    conditions, sets = json.loads(json.dumps([conditions, sets]))
     if not file.exists():
         make_folder(file.parent)
-        return {**conditions, "rows": {}}
+        return {**conditions, "problems": sets, "rows": {}}
     found: Results = json.loads(file.read_text(encoding="utf-8"))
-    for name, wanted in json.loads(json.dumps(conditions)).items():
-        if found.get(name) != wanted:
+    there = found.get("problems", {})
+    compared = [(name, found.get(name), wanted) for name, wanted in conditions.items()]
+    compared += [(name, there[name], sets[name]) for name in sets if name in there]
+    for name, before, wanted in compared:
+        if before != wanted:
             raise SettingsError(
-                f"{file} was measured with {name} {found.get(name)}; now it is {wanted}: choose "
-                "another file"
+                f"{file} was measured with {name} {before}; now it is {wanted}: choose another file"
             )
-    return found
+    return {**found, "problems": {**there, **sets}}
 
 
 def _in_a_process(work: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
@@ -172,6 +187,7 @@ def _train_and_score(
     workers = distributed.join(device)
     problem, folder = entry.problem, folder_of(entry, out)
     make_folder(folder)
+    data = data / problem.folder
     train, validation = problem.open(data, "train"), problem.open(data, "validation")
     recipe = recipe_for(entry.model, problem, budget.size)
     config = TrainingConfig(
@@ -221,13 +237,18 @@ def _train_and_score(
     if result.reason != "finished":
         raise StoppedError(f"{entry.key} was stopped: the same command goes on from there")
     row |= _scored(operator, problem, problem.open(data, "test"), workers, config) | {
+        "further": {
+            split: _elsewhere(operator, recipe, problem, problem.open(data, split), grid, workers)
+            for split, grid in problem.further.items()
+        },
         "steps": result.steps,
         "seconds_per_step": pace,
         "training_minutes": steps * pace / 60.0,
         "wall_minutes": result.minutes,  # validations too
         "seconds_per_epoch": pace * -(-len(train) // budget.batch_size),
     }
-    checkpoint.save(operator, recipe, {"test": row}, folder)
+    few = problem.read(next(validation.batches(16))).to(workers.device)
+    checkpoint.save(operator, recipe, {"test": row, **diagnose(operator, few)}, folder)
     return row
 
 
@@ -260,9 +281,11 @@ def _plan(
     little = ArrayDataset(next(train.batches(1)))
 
     def pace(n: int) -> float:
+        operator = fresh()
         with TemporaryDirectory() as scratch:
-            trial = training.fit(
-                fresh(),
+            start = _clock(workers)
+            training.fit(
+                operator,
                 train,
                 little,
                 replace(config, steps=n),
@@ -270,7 +293,7 @@ def _plan(
                 read=problem.read,
                 workers=workers,
             )
-        return 60.0 * trial.minutes / n
+            return (_clock(workers) - start) / n
 
     roughly = pace(_WARM_UP)  # compiles and warms up, so it is an upper bound
     seconds = pace(_WARM_UP if budget.steps else max(_WARM_UP, round(_TIMED / roughly)))
@@ -278,6 +301,30 @@ def _plan(
     plan = {"identity": identity, "steps": steps, "seconds_per_step": seconds}
     write_text(json.dumps(plan) + "\n", path)
     return steps, seconds
+
+
+def _clock(workers: distributed.Workers) -> float:
+    """Return seconds of computing: on a CPU those of its threads, which no other program slows."""
+    if workers.device.type == "cpu":
+        return time.process_time() / torch.get_num_threads()
+    return time.perf_counter()
+
+
+def _elsewhere(
+    operator: Operator,
+    recipe: Recipe,
+    problem: Problem,
+    test: Dataset,
+    grid: tuple[int, ...],
+    workers: distributed.Workers,
+) -> dict[str, float]:
+    """Return the scores of the same weights on another grid."""
+    if is_grid_only(recipe.kind):
+        config = replace(recipe.config, grid=grid)
+        moved = checkpoint.build(replace(recipe, config=config)).to(workers.device)
+        moved.load_state_dict(operator.state_dict())
+        operator = moved.eval()
+    return evaluate(operator, test, problem.read, workers, predict=problem.predict)
 
 
 def _scored(
@@ -288,10 +335,10 @@ def _scored(
     config: TrainingConfig,
 ) -> dict[str, Any]:
     """Return the scores of the test split, and what the model takes."""
-    scores = evaluate(operator, test, problem.read, workers, config.batch_size)
+    scores = evaluate(operator, test, problem.read, workers, config.batch_size, problem.predict)
     batch = problem.read(next(test.batches(config.batch_size))).to(workers.device)
     start = time.perf_counter()
-    operator.predict(batch)
+    problem.predict(operator, batch)
     seconds = time.perf_counter() - start
     return {
         **scores,
@@ -299,17 +346,3 @@ def _scored(
         "milliseconds_per_sample": 1e3 * seconds / len(batch),
         "peak_megabytes": peak_megabytes(),
     }
-
-
-def predictions(entries: Iterable[Entry], data: Path, out: Path) -> dict[str, list[list[float]]]:
-    """Return the first test sample of a grid problem, and what each finished run makes of it."""
-    fields: dict[str, list[list[float]]] = {}
-    for entry in entries:
-        problem = entry.problem
-        batch = problem.read(next(problem.open(data, "test").batches(1)))
-        operator, _ = checkpoint.load(folder_of(entry, out))
-        found = operator.predict(batch)
-        shape = problem.grid or (1, -1)
-        fields.setdefault("truth", batch.values.reshape(shape).tolist())
-        fields[f"{entry.model}, {problem.name}"] = found.reshape(shape).tolist()
-    return fields

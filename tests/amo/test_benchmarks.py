@@ -4,20 +4,23 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from amo import report
+from amo import report, training
 from amo.__main__ import main
-from amo.benchmarks import options
+from amo.benchmarks import options, runner
 from amo.benchmarks.contestants import ABLATIONS, RIVALS, n_parameters, recipe_for
+from amo.benchmarks.figures import answers
 from amo.benchmarks.problem import Problem
-from amo.benchmarks.runner import Budget, Entry, folder_of, predictions, run
+from amo.benchmarks.runner import Budget, Entry, folder_of, run
 from amo.data import Arrays, ShardedDataset
 from amo.errors import SettingsError
+from amo.training import DivergedError
 
 SIDE = 8
 RAW, SCALED = (replace(problem, grid=(SIDE, SIDE)) for problem in (options.RAW, options.SCALED))
@@ -92,9 +95,11 @@ def test_table_trains_scores_and_is_not_run_twice(data: Path, tmp_path: Path) ->
     assert table(data, tmp_path, entries, say=said.append) == results
     assert len(said) == n
 
-    fields = predictions(entries, data, tmp_path / "runs")
-    assert list(fields) == ["truth", "lno, raw", "fno, scaled"]
-    assert np.asarray(fields["truth"]).shape == (SIDE, SIDE)
+    assert results["problems"]["raw"]["samples"] == {"train": 4, "validation": 2, "test": 2}
+    assert results["problems"]["raw"]["origin"] == "regenerated"
+
+    found = answers(RAW, ["lno"], data, tmp_path / "runs")
+    assert found.truth.shape == found.models["lno"].shape == (1, SIDE * SIDE, 1)
 
     text = report.rivals_table({**results, "quoted": {"raw": {"lno": 1e-3}}})
     assert "| raw | lno |" in text
@@ -104,6 +109,26 @@ def test_table_trains_scores_and_is_not_run_twice(data: Path, tmp_path: Path) ->
             entries, replace(BUDGET, steps=3), data=data, out=tmp_path, file=tmp_path / "t.json",
             command="",
         )  # fmt: skip
+
+
+def test_a_row_that_diverges_does_not_stop_the_others(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_in_a_process", lambda work, *rest: work(*rest))  # seen by it
+
+    def fit(operator: Any, *rest: Any, **named: Any) -> Any:
+        if named.get("identity") and operator.model.config.width == 20:  # the FNO's training
+            raise DivergedError("the loss is nan")
+        return training.fit(operator, *rest, **named)
+
+    monkeypatch.setattr(runner, "training", SimpleNamespace(fit=fit))
+    entries = [Entry(RAW, "fno", 0), Entry(RAW, "lno", 0)]
+    results = table(data, tmp_path, entries)
+    assert results["rows"]["raw/fno/0"]["diverged"] == "the loss is nan"
+    assert results["rows"]["raw/lno/0"]["relative_l2"] > 0.0
+    text = report.rivals_table(results)
+    assert "not in the means: raw/fno/0" in text
+    assert "| raw | fno |" not in text
 
 
 def test_impossible_rows_are_refused_before_anything_runs(data: Path, tmp_path: Path) -> None:
@@ -152,12 +177,18 @@ def test_command_line_refuses_an_unknown_coding(
 def test_fields_are_drawn(tmp_path: Path) -> None:
     from amo import pictures
 
-    fields: dict[str, list[list[float]]] = {
-        "truth": [[0.0, 1.0], [2.0, 3.0]],
-        "amo": [[0.1, 1.0], [2.0, 3.0]],
-    }
-    pictures.draw_fields(fields, tmp_path / "fields.png")
-    assert (tmp_path / "fields.png").stat().st_size > 1000
+    rng = np.random.default_rng(0)
+    points = rng.uniform(size=(50, 2))
+    fields = {"truth": points[:, 0], "amo": points[:, 0] + 0.1}
+    few = {name: field[:6] for name, field in fields.items()}
+    files = [tmp_path / f"{name}.png" for name in ("grid", "cloud", "slopes", "waves")]
+    pictures.draw_fields(few, files[0], grid=(2, 3))
+    pictures.draw_fields(fields, files[1], points=points)
+    pictures.draw_slopes(fields, points, files[2])
+    pictures.draw_by_wavenumber({"amo": np.array([np.nan, 0.1, 3.0])}, files[3])
+    assert all(file.stat().st_size > 1000 for file in files)
+    with pytest.raises(ValueError, match="one of them"):
+        pictures.draw_fields(few, files[0])
 
 
 def test_thinning_without_queries_keeps_points_and_values_together(

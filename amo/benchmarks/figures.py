@@ -1,0 +1,78 @@
+"""Pictures of finished tables: what each model, seed 0, makes of test samples."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from torch import Tensor
+
+from amo import checkpoint, metrics, pictures
+from amo.benchmarks.problem import Problem
+from amo.benchmarks.runner import Entry, folder_of
+from amo.files import make_folder
+from amo.pictures import FloatArray
+
+_N_SHOWN = 200  # samples of a mean over wavenumbers
+
+
+class Answers(NamedTuple):
+    """Test samples: where they are known, the truth, and what each model says."""
+
+    points: Tensor
+    truth: Tensor
+    models: Mapping[str, Tensor]
+
+
+def answers(
+    problem: Problem, models: Iterable[str], data: Path, out: Path, n_samples: int = 1
+) -> Answers:
+    """Return the first test samples, and what finished runs make of them."""
+    batch = problem.read(next(problem.open(data / problem.folder, "test").batches(n_samples)))
+    found = {}
+    for model in models:
+        operator, _ = checkpoint.load(folder_of(Entry(problem, model, 0), out))
+        found[model] = problem.predict(operator, batch)
+    return Answers(batch.points, batch.values, found)
+
+
+def draw_surfaces(
+    codings: Sequence[Problem], models: Sequence[str], data: Path, out: Path, file: Path
+) -> None:
+    """Draw one option's surface as every model of every coding has it."""
+    fields: dict[str, FloatArray] = {}
+    for problem in codings:
+        _, truth, found = answers(problem, models, data, out)
+        fields.setdefault("truth", truth[0, :, 0].numpy())
+        fields |= {f"{m}, {problem.name}": field[0, :, 0].numpy() for m, field in found.items()}
+    side = codings[0].grid or (1, -1)
+    pictures.draw_fields(fields, file, grid=(side[0], side[1]))
+
+
+def draw_problem(
+    problem: Problem, models: Sequence[str], data: Path, out: Path, folder: Path
+) -> list[Path]:
+    """Draw everything there is to see of a physics problem; return the files."""
+    make_folder(folder)
+    files = [folder / f"{problem.name}.png"]
+    if problem.n_dimensions == 1:
+        _, truth, found = answers(problem, models, data, out, _N_SHOWN)
+        errors = {m: metrics.phase_errors(f[..., 0], truth[..., 0]) for m, f in found.items()}
+        pictures.draw_by_wavenumber({m: e.numpy() for m, e in errors.items()}, files[0])
+        return files
+    points, truth, found = answers(problem, models, data, out)
+    fields = {name: field[0, :, -1].numpy() for name, field in {"truth": truth, **found}.items()}
+    if problem.grid is None:
+        place = points[0].numpy()
+        pictures.draw_fields(fields, files[0], points=place)
+        if problem.name.startswith("fractal"):
+            files.append(folder / f"{problem.name}-slopes.png")
+            pictures.draw_slopes(fields, place, files[1])
+    else:  # of a film, the last frame
+        side = problem.grid[-2:]
+        last = {name: field[-side[0] * side[1] :] for name, field in fields.items()}
+        pictures.draw_fields(last, files[0], grid=(side[0], side[1]))
+    if "amo" in models and problem.name.startswith(("darcy", "brusselator")):
+        files.append(folder / f"{problem.name}-poles.png")
+        known = checkpoint.read_metrics(folder_of(Entry(problem, "amo", 0), out))
+        pictures.draw_poles(known["poles"], files[-1])
+    return files

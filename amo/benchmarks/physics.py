@@ -1,0 +1,287 @@
+"""The paper's physics problems as values: on data made again from the physics, or official files.
+
+Data lie under one folder: ``python -m data_gen darcy`` writes data/darcy; official files are put,
+or linked, into the folder that a problem names.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from amo.batch import Batch
+from amo.benchmarks import darcy_small, official
+from amo.benchmarks.problem import Problem
+from amo.benchmarks.reading import InTime, OnCloud, OnGrid, Windows, roll_out
+from amo.data import Arrays, ShardedDataset
+from amo.evaluation import Dataset
+
+_FRAMES = InTime("vorticity")
+
+
+def _windows(films: Dataset, split: str) -> Dataset:
+    """Return whole films to test on, and windows of them to learn from."""
+    return films if split == "test" else Windows(films, _FRAMES.name, _FRAMES.n_past + 1)
+
+
+def open_films(folder: Path, split: str) -> Dataset:
+    """Open trajectories made by data_gen."""
+    return _windows(ShardedDataset(folder, split), split)
+
+
+def open_official_films(folder: Path, split: str) -> Dataset:
+    """Open the official trajectories."""
+    return _windows(official.open_navier_stokes(folder, split), split)
+
+
+def read_brusselator(arrays: Arrays) -> Batch:
+    """Read every second node; the force of a moment stands at all nodes of that moment."""
+    field = np.ascontiguousarray(arrays["field"][:, :, ::2, ::2])
+    force = np.broadcast_to(arrays["force"][:, :, None, None], field.shape)
+    on_grid = OnGrid(("force",), ("field",), (1.0, 1.0, 1.0))
+    return on_grid({"force": np.ascontiguousarray(force), "field": field})
+
+
+def read_plasticity(arrays: Arrays) -> Batch:
+    """Read the die's profile along x, at all heights and frames; x, y and displacement out."""
+    field = torch.from_numpy(arrays["field"])
+    die = torch.from_numpy(arrays["die"])[:, :, None, None].expand(field.shape[:-1])
+    on_grid = OnGrid(("die",), ("die",), (1.0, 1.0, 1.0))
+    batch = on_grid({"die": die.contiguous().numpy()})
+    return replace(batch, values=field.flatten(1, 3))
+
+
+def displacement_only(arrays: Arrays) -> Tensor:
+    """Return the channels u_x and u_y: coordinates dominate the norm of the whole."""
+    mask = torch.zeros(arrays["field"].shape, dtype=torch.bool)
+    mask[..., 2:] = True
+    return mask.flatten(1, 3)
+
+
+def read_glove(arrays: Arrays) -> Batch:
+    """Read the previous displacement, two channels, and the one to come."""
+    points, previous, displacement = (
+        torch.from_numpy(arrays[name]) for name in ("points", "previous", "displacement")
+    )
+    return Batch(points=points, features=previous, values=displacement)
+
+
+def read_small_darcy(arrays: Arrays) -> Batch:
+    """Read what the loader has as points, features and values."""
+    return Batch(**{name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()})
+
+
+_DARCY = Problem(
+    name="darcy",
+    title="Darcy flow, two phases, 85²",
+    folder="darcy",
+    read=OnGrid(("coefficient",), ("solution",), (1.0, 1.0)),
+    n_features=1,
+    n_dimensions=2,
+    grid=(85, 85),
+)
+_ELASTICITY = Problem(
+    name="elasticity",
+    title="stress around a void, 972 points",
+    folder="elasticity",
+    read=OnCloud((), ("stress",)),
+    n_features=2,
+    n_dimensions=2,
+)
+_NAVIER_STOKES = Problem(
+    name="navier-stokes",
+    title="Navier–Stokes, ν = 1e-5, frames 1–10 to 11–20, tested step by step",
+    folder="navier-stokes",
+    read=_FRAMES,
+    n_features=10,
+    n_dimensions=2,
+    grid=(64, 64),
+    open=open_films,
+    predict=roll_out,
+)
+_REACTION_DIFFUSION = Problem(
+    name="reaction-diffusion",
+    title="reaction and diffusion, a random source",
+    folder="reaction-diffusion",
+    read=OnGrid(("source",), ("solution",), (2.0, 1.0)),
+    n_features=1,
+    n_dimensions=2,
+    grid=(40, 20),
+)
+_BRUSSELATOR = Problem(
+    name="brusselator",
+    title="forced Brusselator, 39 × 14 × 14",
+    folder="brusselator",
+    read=read_brusselator,
+    n_features=1,
+    n_dimensions=3,
+    grid=(39, 14, 14),
+)
+_ADVECTION = Problem(
+    name="advection",
+    title="advection with a weak spike at a high wavenumber, 512 points",
+    folder="advection",
+    read=OnGrid(("initial",), ("final",), (1.0,), is_periodic=True),
+    n_features=1,
+    n_dimensions=1,
+    grid=(512,),
+)
+_FRACTAL_DARCY = Problem(
+    name="fractal-darcy",
+    title="Darcy flow through rough rock, irregular points, k and f given",
+    folder="fractal-darcy",
+    read=OnCloud(("log_permeability", "source"), ("solution",)),
+    n_features=2,
+    n_dimensions=2,
+)
+REGENERATED = (
+    _DARCY,
+    _ELASTICITY,
+    _NAVIER_STOKES,
+    _ADVECTION,
+    _FRACTAL_DARCY,
+    replace(
+        _FRACTAL_DARCY,
+        name="fractal-darcy-hidden",
+        title="the same with k and f hidden, as the paper has it: no operator",
+        read=OnCloud((), ("solution",)),
+    ),
+    _REACTION_DIFFUSION,
+    _BRUSSELATOR,
+)
+OFFICIAL = (
+    Problem(
+        name="darcy-small",
+        title="neuralop's small Darcy, learned at 16², tested at 16² and 32²",
+        folder="darcy-small",
+        read=read_small_darcy,
+        n_features=1,
+        n_dimensions=2,
+        grid=(16, 16),
+        open=darcy_small.open_split,
+        further={"test-32": (32, 32)},
+        origin="official",
+    ),
+    replace(
+        _REACTION_DIFFUSION,
+        name="reaction-diffusion-official",
+        title="LNO's reaction and diffusion, tested at another decay rate",
+        folder="reaction-diffusion-official",
+        open=official.open_reaction_diffusion,
+        origin="official",
+    ),
+    replace(
+        _REACTION_DIFFUSION,
+        name="reaction-diffusion-inside",
+        title="the same, tested on training samples left out",
+        folder="reaction-diffusion-official",
+        open=official.open_reaction_diffusion_inside,
+        origin="official",
+    ),
+    replace(
+        _DARCY,
+        name="darcy-official",
+        folder="darcy-official",
+        open=official.open_darcy,
+        origin="official",
+    ),
+    replace(
+        _ELASTICITY,
+        name="elasticity-official",
+        folder="elasticity-official",
+        open=official.open_elasticity,
+        origin="official",
+    ),
+    replace(
+        _NAVIER_STOKES,
+        name="navier-stokes-official",
+        folder="navier-stokes-official",
+        open=open_official_films,
+        origin="official",
+    ),
+    replace(
+        _BRUSSELATOR,
+        name="brusselator-official",
+        folder="brusselator-official",
+        open=official.open_brusselator,
+        origin="official",
+    ),
+    Problem(
+        name="plasticity",
+        title="a die pressed into a block, 101 × 31 × 20",
+        folder="plasticity",
+        read=read_plasticity,
+        n_features=1,
+        n_dimensions=3,
+        n_outputs=4,
+        grid=(101, 31, 20),
+        open=official.open_plasticity,
+        regions={"displacement": displacement_only},
+        origin="official",
+    ),
+    Problem(
+        name="airfoil",
+        title="Mach number around wing sections, 221 × 51",
+        folder="airfoil",
+        read=OnCloud((), ("mach",)),
+        n_features=2,
+        n_dimensions=2,
+        grid=(221, 51),
+        open=official.open_airfoil,
+        origin="official",
+    ),
+    Problem(
+        name="pipe",
+        title="flow through bent pipes, 129²",
+        folder="pipe",
+        read=OnCloud((), ("velocity",)),
+        n_features=2,
+        n_dimensions=2,
+        grid=(129, 129),
+        open=official.open_pipe,
+        origin="official",
+    ),
+    Problem(
+        name="glove",
+        title="displacement of a stretched glove, measured",
+        folder="glove",
+        read=read_glove,
+        n_features=2,
+        n_dimensions=2,
+        n_outputs=2,
+        open=official.open_glove,
+        origin="official",
+    ),
+)
+PROBLEMS: Mapping[str, Problem] = {problem.name: problem for problem in (*REGENERATED, *OFFICIAL)}
+
+# The paper's table, on the official files and other hardware: relative L2 by problem and model.
+QUOTED: Mapping[str, Mapping[str, float]] = {
+    "elasticity": {
+        "fno": 0.0229, "u-fno": 0.0239, "f-fno": 0.0263, "lno": 0.0052, "galerkin": 0.0240,
+        "transolver": 0.0062, "transolver++": 0.0064, "lamo": 0.0050, "amo": 0.0043,
+    },
+    "plasticity": {
+        "fno": 0.0074, "u-fno": 0.0039, "f-fno": 0.0047, "lno": 0.0029, "galerkin": 0.0120,
+        "transolver": 0.0013, "transolver++": 0.0014, "lamo": 0.0007, "amo": 0.0006,
+    },
+    "airfoil": {
+        "fno": 0.0138, "u-fno": 0.0269, "f-fno": 0.0078, "lno": 0.0051, "galerkin": 0.0118,
+        "transolver": 0.0053, "transolver++": 0.0051, "lamo": 0.0041, "amo": 0.0020,
+    },
+    "pipe": {
+        "fno": 0.0067, "u-fno": 0.0056, "f-fno": 0.0070, "lno": 0.0026, "galerkin": 0.0098,
+        "transolver": 0.0047, "transolver++": 0.0027, "lamo": 0.0038, "amo": 0.0023,
+    },
+    "navier-stokes": {
+        "fno": 0.0417, "u-fno": 0.2231, "f-fno": 0.2322, "lno": 0.0845, "galerkin": 0.1401,
+        "transolver": 0.0879, "transolver++": 0.1010, "lamo": 0.0460, "amo": 0.0278,
+    },
+    "darcy": {
+        "fno": 0.0052, "u-fno": 0.0183, "f-fno": 0.0077, "lno": 0.0049, "galerkin": 0.0084,
+        "transolver": 0.0059, "transolver++": 0.0089, "lamo": 0.0039, "amo": 0.0021,
+    },
+}  # fmt: skip
