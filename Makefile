@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: app test lint format bench benchmarks screenshots data models clean help
+.PHONY: app test lint format bench measure benchmarks screenshots data models clean help
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,29 +31,45 @@ format: $(STAMP)  ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## measure engines, data_gen and dashboard; two steps of every model
+measure: $(STAMP)  ## engines, dashboard, data_gen and cost of the operator, into docs
 	$(BIN)/python -m pricing bench --json docs/results/engines.json
 	$(BIN)/python -m app.bench --json docs/results/dashboard.json
 	$(BIN)/python -m data_gen bench --full --json docs/results/data_gen.json
 	$(BIN)/python -m amo bench scaling --json docs/results/scaling.json
-	rm -rf runs/smoke
-	$(BIN)/python -m data_gen paper-options --train 16 --validation 8 --test 8 --out runs/smoke/data
-	$(BIN)/python -m amo bench options --models $(ALL) --steps 2 --data runs/smoke/data \
-	    --out runs/smoke/options --json runs/smoke/options.json
-	$(BIN)/python -m amo bench ablations --coding scaled --steps 2 --data runs/smoke/data \
-	    --out runs/smoke/ablations --json runs/smoke/ablations.json
 	$(BIN)/python -m pricing report
 	$(BIN)/python -m amo report
+
+bench: $(STAMP)  ## every bench and table in small, into runs/smoke: do they run at all?
+	rm -rf runs/smoke && mkdir -p runs/smoke
+	$(BIN)/python -m pricing bench --rows 20000 --book 5000 --json runs/smoke/engines.json
+	$(BIN)/python -m data_gen bench --json runs/smoke/data_gen.json
+	$(BIN)/python -m data_gen paper-options --train 16 --validation 8 --test 8 \
+	    --out runs/smoke/paper-options
+	$(BIN)/python -m amo bench options --models $(ALL) --steps 2 --data runs/smoke/paper-options \
+	    --out runs/smoke/options --json runs/smoke/options.json
+	$(BIN)/python -m amo bench ablations --steps 2 --data runs/smoke/paper-options \
+	    --out runs/smoke/ablations --json runs/smoke/ablations.json
+	set -e; for name in $(PHYSICS); do \
+	    $(BIN)/python -m data_gen $$name --train 8 --validation 4 --test 4 \
+	        --out runs/smoke/$$name; \
+	done
+	$(BIN)/python -m amo bench physics --problems $(PROBLEMS) --models amo,fno --steps 2 \
+	    --data runs/smoke --out runs/smoke/physics --json runs/smoke/physics.json
 
 FIVE := amo,fno,lno,transolver,lamo
 REST := f-fno,u-fno,transolver++,galerkin
 ALL := $(FIVE),$(REST)
+PHYSICS := darcy elasticity advection brusselator fractal-darcy navier-stokes
+PROBLEMS := darcy,elasticity,advection,brusselator,fractal-darcy,fractal-darcy-hidden,navier-stokes
 OPTIONS := $(BIN)/python -m amo bench options --minutes 2 --json runs/bench/options.json
-benchmarks: $(STAMP)  ## the option table with all rivals, and the ablations, into runs/bench
+benchmarks: $(STAMP)  ## all tables of models, into runs/bench; hours, and resumable
 	$(BIN)/python -m data_gen paper-options
 	$(OPTIONS) --models $(FIVE) --codings raw --seeds 3
-	$(OPTIONS) --models $(ALL) --codings raw,scaled --seeds 1 --picture runs/bench/options.png
-	$(BIN)/python -m amo bench ablations --steps 400 --seeds 2 --json runs/bench/ablations.json
+	$(OPTIONS) --models $(ALL) --codings raw,scaled --pictures runs/bench
+	$(BIN)/python -m amo bench ablations --steps 300 --seeds 2 --json runs/bench/ablations.json
+	set -e; for name in $(PHYSICS); do $(BIN)/python -m data_gen $$name; done
+	$(BIN)/python -m amo bench physics --problems $(PROBLEMS) --minutes 2 \
+	    --json runs/bench/physics.json --pictures runs/bench
 
 screenshots: $(STAMP)  ## every page of the dashboard in light and dark, into docs/screenshots
 	$(BIN)/python -m app.screenshots

@@ -11,7 +11,7 @@ from typing import Any
 
 from amo.data import DataError
 from amo.errors import SettingsError
-from amo.files import FileError, write_text
+from amo.files import FileError, make_folder, write_text
 
 EXAMPLES = """examples:
   python -m data_gen diffusion
@@ -75,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     presets = commands.add_parser("presets", help="what can be trained")
     presets.set_defaults(run=_presets)
 
+    problems = commands.add_parser("problems", help="the physics problems, and where data go")
+    problems.set_defaults(run=_problems)
+
     evaluate = commands.add_parser("evaluate", help="score a model on a split it never saw")
     evaluate.add_argument("model", type=Path)
     evaluate.add_argument("--data", type=Path, required=True, metavar="DIR")
@@ -125,7 +128,7 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
     options.add_argument("--models", default="amo,fno,lno,transolver,lamo", metavar="A,B,…")
     options.add_argument("--codings", default="raw", metavar="A,B", help="raw, scaled")
     _add_table(options, "options", "data/paper-options")
-    options.add_argument("--picture", type=Path, metavar="FILE", help="a surface by every model")
+    _add_pictures(options)
     options.set_defaults(run=_bench_options)
 
     physics = kinds.add_parser(
@@ -135,9 +138,11 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     physics.add_argument("--models", default="amo,fno,lno,transolver,lamo", metavar="A,B,…")
-    physics.add_argument("--problems", default="darcy,elasticity", metavar="A,B,…")
+    physics.add_argument(
+        "--problems", default="darcy,elasticity", metavar="A,B,…", help="see `amo problems`"
+    )
     _add_table(physics, "physics", "data")
-    physics.add_argument("--pictures", type=Path, metavar="DIR", help="what every model answers")
+    _add_pictures(physics)
     physics.set_defaults(run=_bench_physics)
 
     ablations = kinds.add_parser("ablations", help="AMO with one part changed, same budget")
@@ -194,6 +199,14 @@ def _presets(_: argparse.Namespace) -> int:
 
     for name, preset in PRESETS.items():
         print(f"{name:<16}{preset.summary}")
+    return 0
+
+
+def _problems(_: argparse.Namespace) -> int:
+    from amo.benchmarks.physics import PROBLEMS
+
+    for name, problem in PROBLEMS.items():
+        print(f"{name:<30}{problem.origin:<14}data/{problem.folder:<30}{problem.title}")
     return 0
 
 
@@ -288,12 +301,14 @@ def _bench_options(args: argparse.Namespace) -> int:
         "paper_sizes": paper_sizes(options.RAW, options.QUOTED_PARAMETERS),
     }
     run(entries, _budget(args), notes=notes, **_table_arguments(args))
-    if args.picture is not None:
-        from amo.benchmarks.figures import draw_surfaces
+    if args.pictures is not None:
+        from amo.benchmarks.figures import draw_surface
 
-        codings = [problems[name] for name in args.codings.split(",")]
-        draw_surfaces(codings, args.models.split(","), args.data, args.out, args.picture)
-        print(f"wrote {args.picture}", file=sys.stderr)
+        make_folder(args.pictures)
+        for coding in args.codings.split(","):
+            file = args.pictures / f"options-{coding}.png"
+            draw_surface(problems[coding], args.models.split(","), args.data, args.out, file)
+            print(f"wrote {file}", file=sys.stderr)
     return 0
 
 
@@ -337,6 +352,10 @@ def _bench_ablations(args: argparse.Namespace) -> int:
     entries = [Entry(problem, name, seed) for seed in range(args.seeds) for name in ABLATIONS]
     run(entries, _budget(args), **_table_arguments(args))
     return 0
+
+
+def _add_pictures(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pictures", type=Path, metavar="DIR", help="what every model answers")
 
 
 def _budget(args: argparse.Namespace) -> Any:  # noqa: ANN401  # imported when needed

@@ -53,6 +53,9 @@ class AMOConfig:
         Scan directions.
     coefficients
         What the next block decomposes: see ``amo.layers.aggregation``.
+    sees_input
+        Whether the decoder sees the input function where it answers. Then it answers at the input
+        points only. Paper: Q is not printed.
     """
 
     n_features: int
@@ -72,8 +75,11 @@ class AMOConfig:
     basis: BasisKind = "orthogonal"
     mixer: MixerKind = "bi"
     coefficients: CoefficientSource = "residual"
+    sees_input: bool = False
 
     def __post_init__(self) -> None:
+        if self.sees_input and self.n_query_dimensions is not None:
+            raise SettingsError("a decoder that sees the input has no query points of its own")
         choices = {
             "lifting": LiftingKind,
             "poles": PoleKind,
@@ -183,6 +189,7 @@ class AMO(nn.Module):
             config.n_outputs,
             anchor_spacing(n_tokens, own or config.n_dimensions),
             is_anchored=is_anchored,
+            n_seen=config.n_features if config.sees_input else 0,
         )
         self.rkhs_map = RKHSMap(width)
         counts = config.poles_per_block
@@ -210,7 +217,12 @@ class AMO(nn.Module):
             (batch, n_points), false where a point is padding.
         """
         latent = self.encode(points, features, mask)
-        return self.decode(latent, points if queries is None else queries)
+        if not self.config.sees_input:
+            return self.decode(latent, points if queries is None else queries)
+        if queries is not None:
+            raise SettingsError("this AMO sees its input where it answers: it takes no queries")
+        points, features = _without_padding(points, features, mask)
+        return self.projection(self.point_places(points), latent, features)
 
     def encode(
         self,
@@ -228,6 +240,8 @@ class AMO(nn.Module):
 
     def decode(self, latent: Tensor, queries: Tensor, chunk: int | None = None) -> Tensor:
         """Return the values at query points, at most ``chunk`` of them at a time."""
+        if self.config.sees_input:
+            raise SettingsError("this AMO sees its input where it answers: call it as a whole")
         if chunk is not None and queries.shape[1] > chunk:
             parts = queries.split(chunk, dim=1)
             return torch.cat([self.decode(latent, part) for part in parts], dim=1)
@@ -259,9 +273,7 @@ class AMO(nn.Module):
     ) -> Tensor:
         """Return R(P(input)), (batch, n_tokens, width); whatever padding holds is not read."""
         n = points.shape[1]
-        if mask is not None:
-            hidden = ~mask.unsqueeze(-1)
-            points, features = points.masked_fill(hidden, 0.0), features.masked_fill(hidden, 0.0)
+        points, features = _without_padding(points, features, mask)
         if chunk is None or n <= chunk:
             tokens = self.lifting(features, self.point_places(points), mask)
         else:
@@ -286,3 +298,12 @@ class AMO(nn.Module):
                 self.config.coefficients, mixed, share.captured, accumulated
             )
             yield mixed, share, accumulated
+
+
+def _without_padding(
+    points: Tensor, features: Tensor, mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    if mask is None:
+        return points, features
+    hidden = ~mask.unsqueeze(-1)
+    return points.masked_fill(hidden, 0.0), features.masked_fill(hidden, 0.0)

@@ -45,6 +45,12 @@ class Operator(nn.Module):
         """The scaling of query points."""
         return self.own_queries or self.points
 
+    @property
+    def decodes_anywhere(self) -> bool:
+        """Whether the model keeps an encoding that it can decode at any points."""
+        config = getattr(self.model, "config", None)
+        return hasattr(self.model, "encode") and not getattr(config, "sees_input", False)
+
     def forward(
         self,
         points: Tensor,
@@ -87,7 +93,7 @@ class Operator(nn.Module):
     def predict(self, batch: Batch, chunk: int | None = None) -> Tensor:
         """Return the image of a batch without gradients, the queries decoded in chunks."""
         with torch.no_grad():
-            if chunk is None or not hasattr(self.model, "encode"):
+            if chunk is None or not self.decodes_anywhere:
                 return self(**batch.inputs)
             latent = self.encode(batch.points, batch.features, batch.mask, chunk)
             queries = batch.points if batch.queries is None else batch.queries

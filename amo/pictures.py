@@ -15,6 +15,7 @@ from amo import takenaka_malmquist as tm
 from amo.files import FileError, replacing
 
 FloatArray = npt.NDArray[Any]
+_COLUMNS = 5  # of panels side by side
 _FORMATS = ("svg", "png", "pdf")
 
 
@@ -72,24 +73,29 @@ def draw_fields(
 
     Fields are (n,), on a grid or at points (n, 2).
     """
-    (_, truth), *others = fields.items()
+    truth = next(iter(fields.values()))
     paint = _painter(grid, points)
-    figure = Figure(figsize=(2.6 * (1 + len(others)), 4.8), layout="constrained")
-    panels = figure.subplots(2, 1 + len(others), squeeze=False)
+    n_columns = min(len(fields), _COLUMNS)
+    n_rows = 2 * -(-len(fields) // n_columns)
+    figure = Figure(figsize=(2.6 * n_columns, 2.4 * n_rows), layout="constrained")
+    panels = figure.subplots(n_rows, n_columns, squeeze=False)
+    largest = max(float(np.abs(field - truth).max()) for field in fields.values())
     scale = {"vmin": truth.min(), "vmax": truth.max()}
-    paint(panels[0, 0], truth, scale)
-    panels[0, 0].set(title="truth")
-    panels[1, 0].axis("off")
-    largest = max(float(np.abs(field - truth).max()) for _, field in others)
-    for column, (name, field) in enumerate(others, start=1):
-        error = field - truth
-        paint(panels[0, column], field, scale)
-        panels[0, column].set(title=name)
-        shown = paint(panels[1, column], error, {"vmin": -largest, "vmax": largest, "cmap": "RdBu"})
-        panels[1, column].set(title=f"error, at most {np.abs(error).max():.2g}")
-    figure.colorbar(shown, ax=panels[1].tolist(), shrink=0.8)
+    signed = {"vmin": -largest, "vmax": largest, "cmap": "RdBu"}
     for panel in panels.flat:
         panel.set(xticks=[], yticks=[])
+        panel.axis("off")
+    for number, (name, field) in enumerate(fields.items()):
+        row, column = divmod(number, n_columns)
+        above, below = panels[2 * row, column], panels[2 * row + 1, column]
+        above.axis("on")
+        above.set(title=name)
+        paint(above, field, scale)
+        if number > 0:
+            below.axis("on")
+            below.set(title=f"error, at most {np.abs(field - truth).max():.2g}")
+            shown = paint(below, field - truth, signed)
+    figure.colorbar(shown, ax=panels[:, -1].tolist(), shrink=0.6, label="error")
     save(figure, path)
 
 

@@ -10,7 +10,6 @@ from amo import checkpoint, metrics, pictures
 from amo.benchmarks.problem import Problem
 from amo.benchmarks.runner import Entry, folder_of
 from amo.files import make_folder
-from amo.pictures import FloatArray
 
 _N_SHOWN = 200  # samples of a mean over wavenumbers
 
@@ -35,17 +34,19 @@ def answers(
     return Answers(batch.points, batch.values, found)
 
 
-def draw_surfaces(
-    codings: Sequence[Problem], models: Sequence[str], data: Path, out: Path, file: Path
+def draw_surface(
+    problem: Problem, models: Sequence[str], data: Path, out: Path, file: Path
 ) -> None:
-    """Draw one option's surface as every model of every coding has it."""
-    fields: dict[str, FloatArray] = {}
-    for problem in codings:
-        _, truth, found = answers(problem, models, data, out)
-        fields.setdefault("truth", truth[0, :, 0].numpy())
-        fields |= {f"{m}, {problem.name}": field[0, :, 0].numpy() for m, field in found.items()}
-    side = codings[0].grid or (1, -1)
-    pictures.draw_fields(fields, file, grid=(side[0], side[1]))
+    """Draw one option's surface as every model has it, time upwards and spot to the right."""
+    _, truth, found = answers(problem, models, data, out)
+    fields = {name: field[0, :, 0].numpy() for name, field in {"truth": truth, **found}.items()}
+    pictures.draw_fields(fields, file, grid=_sides(problem))
+
+
+def _sides(problem: Problem) -> tuple[int, int]:
+    """Return the grid of a field, or of its last frame."""
+    rows, columns = (problem.grid or ())[-2:]
+    return rows, columns
 
 
 def draw_problem(
@@ -68,9 +69,9 @@ def draw_problem(
             files.append(folder / f"{problem.name}-slopes.png")
             pictures.draw_slopes(fields, place, files[1])
     else:  # of a film, the last frame
-        side = problem.grid[-2:]
-        last = {name: field[-side[0] * side[1] :] for name, field in fields.items()}
-        pictures.draw_fields(last, files[0], grid=(side[0], side[1]))
+        rows, columns = _sides(problem)
+        last = {name: field[-rows * columns :] for name, field in fields.items()}
+        pictures.draw_fields(last, files[0], grid=(rows, columns))
     if "amo" in models and problem.name.startswith(("darcy", "brusselator")):
         files.append(folder / f"{problem.name}-poles.png")
         known = checkpoint.read_metrics(folder_of(Entry(problem, "amo", 0), out))

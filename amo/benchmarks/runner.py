@@ -170,7 +170,8 @@ def _begun(file: Path, conditions: dict[str, Any], sets: dict[str, Any]) -> Resu
 
 def _in_a_process(work: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, Any]:
     """Call a function in a process of its own, so that its peak memory is its own."""
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # torch is loaded once for all rows
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(work, *arguments).result()
 

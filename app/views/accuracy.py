@@ -83,7 +83,7 @@ def _show_pareto() -> None:
     st.subheader("Error against time")
     results = resources.results("engines")
     if results is None:
-        st.info("Not measured yet: `make bench` does it.")
+        st.info("Not measured yet: `make measure` does it.")
         return
     for column, (title, key) in zip(st.columns(3), _PARETO.items(), strict=True):
         column.plotly_chart(

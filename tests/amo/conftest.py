@@ -39,6 +39,7 @@ OPERATORS = {
     "amo-kernel": Recipe(
         kind="amo", config=replace(TINY, mixer="none", basis="kernel", coefficients="input")
     ),
+    "seeing-amo": Recipe(kind="amo", config=replace(TINY, sees_input=True)),
     "lno": Recipe(kind="lno", config=LNOConfig(**TINY_RIVAL, n_modes=6, n_layers=2)),
     "transolver": Recipe(
         kind="transolver", config=TransolverConfig(**TINY_RIVAL, n_slices=5, n_layers=2)
@@ -56,7 +57,7 @@ OPERATORS = {
 }
 N_POINTS = 24  # of the grid
 GRID_ONLY = ("fno", "f-fno", "u-fno")
-AT_THEIR_POINTS = ("transolver", "transolver++", "lamo", "galerkin")
+AT_THEIR_POINTS = ("seeing-amo", "transolver", "transolver++", "lamo", "galerkin")
 AT_QUERIES = tuple(name for name in OPERATORS if name not in (*GRID_ONLY, *AT_THEIR_POINTS))
 
 

@@ -199,6 +199,13 @@ def test_every_kind_of_problem_is_drawn(
     assert all(file.stat().st_size > 1000 for file in files)
 
 
+def test_command_line_lists_the_problems(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["problems"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(PROBLEMS)
+    assert all("official" in line or "regenerated" in line for line in lines)
+
+
 def test_command_line_refuses_an_unknown_problem(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
