@@ -34,6 +34,7 @@ _SMALL: Mapping[str, Mapping[str, Any]] = {
         "n_poles": 12,
         "n_blocks": 3,
         "state_size": 8,
+        "sees_input": True,  # as all rivals but LNO do
     },
     "fno": {"width": 20},
     "f-fno": {"width": 40, "modes": 12},
@@ -61,6 +62,7 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "no mixer": {"mixer": "none"},
     "mixer one way": {"mixer": "uni"},
     "mixer four ways": {"mixer": "multi"},
+    "decoder sees positions only": {"sees_input": False},
 }
 RIVALS = tuple(_SMALL)
 
