@@ -11,6 +11,7 @@ from torch.autograd import forward_ad
 from amo import takenaka_malmquist as tm
 from amo.batch import Batch
 from amo.checkpoint import Recipe
+from amo.errors import SettingsError
 from amo.layers.aggregation import aggregate
 from amo.model import AMO, AMOConfig
 
@@ -243,3 +244,29 @@ def test_too_many_poles_are_warned_of(tiny: AMOConfig) -> None:
     with pytest.warns(UserWarning, match="lose orthonormality"):
         AMO(replace(tiny, n_poles=9))
     assert replace(tiny, n_poles=5, n_blocks=3).poles_per_block == [2, 2, 1]
+
+
+def test_decoder_that_sees_the_input_answers_at_its_points_only(tiny: AMOConfig) -> None:
+    model = AMO(replace(tiny, sees_input=True))
+    points, features = torch.rand(2, 7, 2), torch.rand(2, 7, 2)
+    latent = model.encode(points, features)
+    with pytest.raises(SettingsError, match="as a whole"):
+        model.decode(latent, points)
+    with pytest.raises(SettingsError, match="takes no queries"):
+        model(points, features, points)
+    with pytest.raises(SettingsError, match="no query points of its own"):
+        replace(tiny, sees_input=True, n_query_dimensions=2)
+
+
+def test_decoder_without_its_sight_is_the_plain_one(tiny: AMOConfig) -> None:
+    torch.manual_seed(0)
+    seeing = AMO(replace(tiny, sees_input=True))
+    plain = AMO(tiny)
+    weights = seeing.state_dict()
+    plain.load_state_dict({k: v for k, v in weights.items() if ".seen." not in k})
+    points, features = torch.rand(2, 7, 2), torch.rand(2, 7, 2)
+    assert not torch.allclose(seeing(points, features), plain(points, features))
+    for name, parameter in seeing.named_parameters():
+        if ".seen." in name:
+            parameter.data.zero_()
+    torch.testing.assert_close(seeing(points, features), plain(points, features))
