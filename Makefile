@@ -59,8 +59,8 @@ bench: $(STAMP)  ## every bench and table in small, into runs/smoke: do they run
 FIVE := amo,fno,lno,transolver,lamo
 REST := f-fno,u-fno,transolver++,galerkin
 ALL := $(FIVE),$(REST)
-PHYSICS := darcy elasticity advection brusselator fractal-darcy navier-stokes
-PROBLEMS := darcy,elasticity,advection,brusselator,fractal-darcy,fractal-darcy-hidden,navier-stokes
+PHYSICS := darcy elasticity advection brusselator fractal-darcy reaction-diffusion navier-stokes
+PROBLEMS := darcy,elasticity,advection,brusselator,fractal-darcy,fractal-darcy-hidden,reaction-diffusion,navier-stokes
 OPTIONS := $(BIN)/python -m amo bench options --minutes 2 --json runs/bench/options.json
 benchmarks: $(STAMP)  ## all tables of models, into runs/bench; hours, and resumable
 	$(BIN)/python -m data_gen paper-options

@@ -300,14 +300,15 @@ def _bench_options(args: argparse.Namespace) -> int:
         "quoted": {name: dict(problem.quoted) for name, problem in problems.items()},
         "paper_sizes": paper_sizes(options.RAW, options.QUOTED_PARAMETERS),
     }
-    run(entries, _budget(args), notes=notes, **_table_arguments(args))
+    table = run(entries, _budget(args), notes=notes, **_table_arguments(args))
     if args.pictures is not None:
-        from amo.benchmarks.figures import draw_surface
+        from amo.benchmarks.figures import draw_surface, drawable
 
         make_folder(args.pictures)
         for coding in args.codings.split(","):
             file = args.pictures / f"options-{coding}.png"
-            draw_surface(problems[coding], args.models.split(","), args.data, args.out, file)
+            models = drawable(table, coding, args.models.split(","))
+            draw_surface(problems[coding], models, args.data, args.out, file)
             print(f"wrote {file}", file=sys.stderr)
     return 0
 
@@ -332,12 +333,12 @@ def _bench_physics(args: argparse.Namespace) -> int:
         for model in models
         if is_possible(model, PROBLEMS[name])
     ]
-    run(entries, _budget(args), notes={"quoted": QUOTED}, **_table_arguments(args))
+    table = run(entries, _budget(args), notes={"quoted": QUOTED}, **_table_arguments(args))
     if args.pictures is not None:
-        from amo.benchmarks.figures import draw_problem
+        from amo.benchmarks.figures import draw_problem, drawable
 
         for name in names:
-            there = [m for m in models if is_possible(m, PROBLEMS[name])]
+            there = drawable(table, name, models)
             for file in draw_problem(PROBLEMS[name], there, args.data, args.out, args.pictures):
                 print(f"wrote {file}", file=sys.stderr)
     return 0

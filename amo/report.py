@@ -85,7 +85,8 @@ def rivals_table(results: dict[str, Any]) -> str:
     """Return models on one problem each, seeds pooled, best first; quoted figures beside."""
     columns = (
         "relative L2", "seeds", "largest error", "at the kink", "small S", "steps", "ms / step",
-        "minutes", "s / epoch", "ms / sample", "parameters", "MB", "quoted",
+        "minutes", "s / epoch", "ms / sample", "parameters", "error × parameters", "MB",
+        "quoted",
     )  # fmt: skip
     lines = [
         f"| coding | model | {' | '.join(columns)} |",
@@ -101,6 +102,7 @@ def rivals_table(results: dict[str, Any]) -> str:
             f"| {_mean(rows, 'steps'):,.0f} | {1e3 * _mean(rows, 'seconds_per_step'):.0f} "
             f"| {_mean(rows, 'training_minutes'):.1f} | {_mean(rows, 'seconds_per_epoch'):.0f} "
             f"| {_mean(rows, 'milliseconds_per_sample'):.1f} | {one['parameters']:,} "
+            f"| {_mean(rows, 'relative_l2') * one['parameters']:,.0f} "
             f"| {_mean(rows, 'peak_megabytes'):,.0f} "
             f"| {_number(quoted.get(problem, {}).get(model))} |"
         )
@@ -247,4 +249,7 @@ BENCHMARK_TABLES: Tables = {
     "physics": from_results("physics", physics_table),
     "quoted": from_results("physics", quoted_table),
 }
-DOCUMENTS: Mapping[str, Tables] = {"operator.md": OPERATOR_TABLES}
+DOCUMENTS: Mapping[str, Tables] = {
+    "operator.md": OPERATOR_TABLES,
+    "benchmarks.md": BENCHMARK_TABLES,
+}

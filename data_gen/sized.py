@@ -58,7 +58,7 @@ class SizedSet(ABC):
         return sum(n for _, _, n in self._shards)
 
     def settings(self) -> dict[str, Any]:
-        """Return everything that determines the bytes."""
+        """Return the settings; what else determines the bytes is the code of this version."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def split(self, shard: int) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from amo import report as operator_report
+from amo.benchmarks.contestants import ABLATIONS, RIVALS
 from amo.report import fill
 from pricing.report import README_TABLES
 
@@ -125,3 +126,52 @@ def test_every_dependency_is_pinned_in_constraints_and_justified_in_the_readme()
     assert set(names) <= pinned
     for name in names:
         assert f"`{name}`" in README.lower(), name
+
+
+def rows_of(name: str) -> dict[str, Any]:
+    content = json.loads((ROOT / f"docs/results/{name}.json").read_text(encoding="utf-8"))
+    return dict(content["rows"])
+
+
+def test_option_table_is_complete_and_meets_its_bar() -> None:
+    rows = rows_of("options")
+    five = ("amo", "fno", "lno", "transolver", "lamo")
+    wanted = {f"raw/{model}/{seed}" for model in five for seed in range(3)}
+    wanted |= {f"{coding}/{model}/0" for coding in ("raw", "scaled") for model in RIVALS}
+    assert wanted <= rows.keys()
+    scored = {key: row for key, row in rows.items() if key.startswith("scaled")}
+    assert scored["scaled/amo/0"]["relative_l2"] <= 6e-4
+    weighed = {key: row["relative_l2"] * row["parameters"] for key, row in scored.items()}
+    assert min(weighed, key=lambda key: weighed[key]) == "scaled/amo/0"
+
+
+def test_ablations_are_complete_with_two_seeds() -> None:
+    assert rows_of("ablations").keys() == {
+        f"raw/{name}/{seed}" for name in ABLATIONS for seed in range(2)
+    }
+
+
+def test_physics_table_is_complete() -> None:
+    models: dict[str, set[str]] = {}
+    for key in rows_of("physics"):
+        problem, model, _ = key.split("/")
+        models.setdefault(problem, set()).add(model)
+    five = {"amo", "fno", "lno", "transolver", "lamo"}
+    for problem in ("darcy-small", "reaction-diffusion-official", "reaction-diffusion-inside"):
+        assert models[problem] == five
+    for problem in ("darcy", "elasticity", "advection", "brusselator"):
+        assert "amo" in models[problem]
+        assert len(models[problem] - {"amo"}) >= 3
+    for problem in ("navier-stokes", "fractal-darcy"):
+        assert "amo" in models[problem]
+        assert models[problem] & {"fno", "transolver"}
+    known = json.loads((ROOT / "docs/results/physics.json").read_text())["problems"]
+    assert known["navier-stokes"]["samples"]["test"] >= 30
+    assert {known[name]["origin"] for name in models} == {"official", "regenerated"}
+
+
+def test_benchmark_document_shows_pictures_that_exist() -> None:
+    text = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"\]\((pictures/[a-z.-]+)\)", text)
+    assert len(pictures) > 8
+    assert all((ROOT / "docs" / picture).is_file() for picture in pictures)

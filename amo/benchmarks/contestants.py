@@ -15,7 +15,7 @@ Size = Literal["small", "paper"]
 # Usual settings of the literature; AMO's defaults are its paper's. The papers that compare vary
 # the width of FNO from 32 to 64: 40 comes closest to the count of parameters that AMO's paper has.
 _PAPER: Mapping[str, Mapping[str, Any]] = {
-    "amo": {},
+    "amo": {"sees_input": True},
     "fno": {"width": 40},
     "f-fno": {},
     "u-fno": {"width": 40},
@@ -87,6 +87,8 @@ def recipe_for(name: str, problem: Problem, size: Size = "small") -> Recipe:
         default = next(f.default for f in fields(config) if f.name == "modes")
         wanted = settings.get("modes", default)
         settings |= {"grid": problem.grid, "modes": min(wanted, min(problem.grid) // 2)}
+        if problem.is_periodic:
+            settings["padding"] = 0
     return Recipe(kind=kind, config=config(**settings), link=problem.link)
 
 

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from amo import checkpoint, metrics, pictures
 from amo.benchmarks.problem import Problem
-from amo.benchmarks.runner import Entry, folder_of
+from amo.benchmarks.runner import Entry, Results, folder_of
+from amo.errors import SettingsError
 from amo.files import make_folder
 
 _N_SHOWN = 200  # samples of a mean over wavenumbers
@@ -32,6 +33,15 @@ def answers(
         operator, _ = checkpoint.load(folder_of(Entry(problem, model, 0), out))
         found[model] = problem.predict(operator, batch)
     return Answers(batch.points, batch.values, found)
+
+
+def drawable(table: Results, problem: str, models: Iterable[str]) -> list[str]:
+    """Return the models that a table has a score of, with seed 0."""
+    rows = ((model, table["rows"].get(f"{problem}/{model}/0", {})) for model in models)
+    found = [model for model, row in rows if "wall_minutes" in row and "diverged" not in row]
+    if not found:
+        raise SettingsError(f"no model of {problem} has a score: there is nothing to draw")
+    return found
 
 
 def draw_surface(

@@ -225,22 +225,21 @@ def glove(
         dict.fromkeys(keys.values(), (None, None, None)),
         "a measurement: no public file is known",
     )
-    sources = {name: _Source(layout, keys[name]) for name in _GLOVE_KEYS}
+    return partial(_open_glove, {name: _Source(layout, keys[name]) for name in _GLOVE_KEYS})
 
-    def open_split(folder: Path, split: str) -> ArrayDataset:
-        arrays = _read(folder, sources)
-        shapes = {name: values.shape for name, values in arrays.items()}
-        if len({shape[:2] for shape in shapes.values()}) != 1:
-            found = ", ".join(f"{keys[name]} {shape}" for name, shape in shapes.items())
-            raise DataError(
-                f"{folder / file}: arrays must agree in samples and points, the first two axes, "
-                f"got {found}"
-            )
-        n = len(arrays["points"])
-        n_test = _part(n, 5)
-        return ArrayDataset(_taken(arrays, _rows(split, _Size(n - n_test, n_test))))
 
-    return open_split
+def _open_glove(sources: Mapping[str, _Source], folder: Path, split: str) -> ArrayDataset:
+    arrays = _read(folder, sources)
+    shapes = {name: values.shape for name, values in arrays.items()}
+    if len({shape[:2] for shape in shapes.values()}) != 1:
+        found = ", ".join(f"{sources[name].key} {shape}" for name, shape in shapes.items())
+        raise DataError(
+            f"{folder / sources['points'].layout.file}: arrays must agree in samples and points, "
+            f"the first two axes, got {found}"
+        )
+    n = len(arrays["points"])
+    n_test = _part(n, 5)
+    return ArrayDataset(_taken(arrays, _rows(split, _Size(n - n_test, n_test))))
 
 
 open_glove = glove()

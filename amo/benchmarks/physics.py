@@ -46,9 +46,12 @@ def read_brusselator(arrays: Arrays) -> Batch:
 
 
 def read_plasticity(arrays: Arrays) -> Batch:
-    """Read the die's profile along x, at all heights and frames; x, y and displacement out."""
-    field = torch.from_numpy(arrays["field"])
-    die = torch.from_numpy(arrays["die"])[:, :, None, None].expand(field.shape[:-1])
+    """Read the die's profile along x, at all frames and heights; x, y and displacement out.
+
+    Frames come first, as in all films on a grid.
+    """
+    field = torch.from_numpy(arrays["field"]).movedim(3, 1)
+    die = torch.from_numpy(arrays["die"])[:, None, :, None].expand(field.shape[:-1])
     on_grid = OnGrid(("die",), ("die",), (1.0, 1.0, 1.0))
     batch = on_grid({"die": die.contiguous().numpy()})
     return replace(batch, values=field.flatten(1, 3))
@@ -99,6 +102,7 @@ _NAVIER_STOKES = Problem(
     n_features=10,
     n_dimensions=2,
     grid=(64, 64),
+    is_periodic=True,
     open=open_films,
     predict=roll_out,
 )
@@ -128,6 +132,7 @@ _ADVECTION = Problem(
     n_features=1,
     n_dimensions=1,
     grid=(512,),
+    is_periodic=True,
 )
 _FRACTAL_DARCY = Problem(
     name="fractal-darcy",
@@ -211,13 +216,13 @@ OFFICIAL = (
     ),
     Problem(
         name="plasticity",
-        title="a die pressed into a block, 101 × 31 × 20",
+        title="a die pressed into a block, 20 frames of 101 × 31",
         folder="plasticity",
         read=read_plasticity,
         n_features=1,
         n_dimensions=3,
         n_outputs=4,
-        grid=(101, 31, 20),
+        grid=(20, 101, 31),
         open=official.open_plasticity,
         regions={"displacement": displacement_only},
         origin="official",

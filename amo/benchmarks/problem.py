@@ -29,6 +29,8 @@ class Problem:
         How arrays become a batch.
     n_features, n_dimensions, n_outputs
         Channels in, coordinates, channels out.
+    is_periodic
+        Whether the end of every axis is its start again.
     grid
         Points along each axis where samples lie on a grid, in the order of the batch; models that
         know grids only need it.
@@ -57,6 +59,7 @@ class Problem:
     n_outputs: int = 1
     folder: str = ""
     grid: tuple[int, ...] | None = None
+    is_periodic: bool = False
     open: Callable[[Path, str], Dataset] = ShardedDataset
     predict: Predict = at_once
     further: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

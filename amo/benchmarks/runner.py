@@ -7,6 +7,7 @@ at the end. A stopped table goes on with the row, and the step, at which it stop
 """
 
 import json
+import math
 import multiprocessing
 import re
 import time
@@ -115,7 +116,7 @@ def run(
     conditions = {
         "budget": asdict(budget),
         "hardware": distributed.join(device).hardware,
-        "versions": {name: version(name) for name in ("torch", "numpy")},
+        "versions": _versions(),
     }
     results = _begun(file, conditions, sets) | dict(notes or {})
     for number, entry in enumerate(wanted, start=1):
@@ -132,6 +133,10 @@ def run(
     return results
 
 
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("torch", "numpy")}
+
+
 def _in_words(row: dict[str, Any]) -> str:
     if "diverged" in row:
         return f"diverged: {row['diverged']}"
@@ -145,7 +150,7 @@ def _described(problem: Problem, data: Path) -> dict[str, Any]:
     return {
         "title": problem.title,
         "origin": problem.origin,
-        "samples": {split: len(dataset) for split, dataset in sets.items()},
+        "samples": {split: len(getattr(d, "films", d)) for split, d in sets.items()},
         "data": fingerprint(sets["train"]),
     }
 
@@ -209,20 +214,20 @@ def _train_and_score(
         )
         return operator
 
-    identity = _identity(entry, budget, recipe, train)
+    identity = _identity(entry, budget, recipe, train, workers)
     row: dict[str, Any] = {
         "parameters": n_parameters(recipe),
         "model": json.loads(json.dumps(asdict(recipe.config))),  # as the file will hold it
     }
-    steps, pace = _plan(fresh, train, problem, config, budget, folder, workers, identity)
-    config = replace(
-        config,
-        steps=steps,
-        validate_every=max(1, -(-steps // _VALIDATIONS)),
-        save_every=max(1, steps // 10),
-    )
-    operator = fresh()
     try:
+        steps, pace = _plan(fresh, train, problem, config, budget, folder, workers, identity)
+        config = replace(
+            config,
+            steps=steps,
+            validate_every=max(1, -(-steps // _VALIDATIONS)),
+            save_every=max(1, steps // 10),
+        )
+        operator = fresh()
         result = training.fit(
             operator,
             train,
@@ -234,12 +239,14 @@ def _train_and_score(
             identity=identity,
         )
     except DivergedError as error:  # what happened to this model, and no reason to stop the others
-        return {**row, "diverged": str(error), "steps": steps, "seconds_per_step": pace}
+        return {**row, "diverged": str(error).partition(":")[0]}
     if result.reason != "finished":
         raise StoppedError(f"{entry.key} was stopped: the same command goes on from there")
     row |= _scored(operator, problem, problem.open(data, "test"), workers, config) | {
         "further": {
-            split: _elsewhere(operator, recipe, problem, problem.open(data, split), grid, workers)
+            split: evaluate(
+                moved(operator, recipe, grid), problem.open(data, split), problem.read, workers
+            )
             for split, grid in problem.further.items()
         },
         "steps": result.steps,
@@ -248,18 +255,24 @@ def _train_and_score(
         "wall_minutes": result.minutes,  # validations too
         "seconds_per_epoch": pace * -(-len(train) // budget.batch_size),
     }
+    if not math.isfinite(row["relative_l2"]):
+        return {**row, "relative_l2": None, "diverged": "the error on the test split is not finite"}
     few = problem.read(next(validation.batches(16))).to(workers.device)
     checkpoint.save(operator, recipe, {"test": row, **diagnose(operator, few)}, folder)
     return row
 
 
-def _identity(entry: Entry, budget: Budget, recipe: Recipe, train: Dataset) -> dict[str, Any]:
+def _identity(
+    entry: Entry, budget: Budget, recipe: Recipe, train: Dataset, workers: distributed.Workers
+) -> dict[str, Any]:
     """Return what must be the same for a run to go on."""
     identity = {
         "entry": entry.key,
         "budget": asdict(budget),
         "model": asdict(recipe.config),
         "data": fingerprint(train),
+        "hardware": workers.hardware,
+        "versions": _versions(),
     }
     return dict(json.loads(json.dumps(identity)))
 
@@ -285,7 +298,7 @@ def _plan(
         operator = fresh()
         with TemporaryDirectory() as scratch:
             start = _clock(workers)
-            training.fit(
+            trial = training.fit(
                 operator,
                 train,
                 little,
@@ -294,7 +307,10 @@ def _plan(
                 read=problem.read,
                 workers=workers,
             )
-            return (_clock(workers) - start) / n
+            seconds = _clock(workers) - start
+        if trial.reason != "finished":
+            raise StoppedError("stopped while its pace was measured: the same command goes on")
+        return seconds / n
 
     roughly = pace(_WARM_UP)  # compiles and warms up, so it is an upper bound
     seconds = pace(_WARM_UP if budget.steps else max(_WARM_UP, round(_TIMED / roughly)))
@@ -311,21 +327,18 @@ def _clock(workers: distributed.Workers) -> float:
     return time.perf_counter()
 
 
-def _elsewhere(
-    operator: Operator,
-    recipe: Recipe,
-    problem: Problem,
-    test: Dataset,
-    grid: tuple[int, ...],
-    workers: distributed.Workers,
-) -> dict[str, float]:
-    """Return the scores of the same weights on another grid."""
-    if is_grid_only(recipe.kind):
-        config = replace(recipe.config, grid=grid)
-        moved = checkpoint.build(replace(recipe, config=config)).to(workers.device)
-        moved.load_state_dict(operator.state_dict())
-        operator = moved.eval()
-    return evaluate(operator, test, problem.read, workers, predict=problem.predict)
+def moved(operator: Operator, recipe: Recipe, grid: tuple[int, ...]) -> Operator:
+    """Return an operator for another grid with the same weights; the padded length stays as well.
+
+    Models over points are what they were.
+    """
+    if not is_grid_only(recipe.kind):
+        return operator
+    finer = grid[0] // recipe.config.grid[0]
+    config = replace(recipe.config, grid=grid, padding=finer * recipe.config.padding)
+    other = checkpoint.build(replace(recipe, config=config))
+    other.load_state_dict(operator.state_dict())
+    return other.to(operator.points.shift.device).eval()
 
 
 def _scored(

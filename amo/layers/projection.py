@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from amo.errors import SettingsError
 from amo.layers.attention import CrossAttention, softmax
 from amo.layers.feedforward import MLP
 from amo.layers.places import Placed
@@ -40,7 +41,9 @@ class OutputProjection(nn.Module):
     def forward(self, placed: Placed, latent: Tensor, features: Tensor | None = None) -> Tensor:
         """Return (batch, n_queries, n_outputs)."""
         asked = placed.encoded
-        if self.seen is not None and features is not None:
+        if self.seen is not None:
+            if features is None:
+                raise SettingsError("this decoder sees the input: give its features")
             asked = asked + self.seen(torch.cat([features, asked], dim=-1))
         if self.attention is not None and self.key_norm is not None:
             anchors = placed.anchors.expand(len(latent), -1, -1)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import fft
 
 from data_gen.dataset import Arrays, Check
-from data_gen.physics.exponential import estimated_error, solve
+from data_gen.physics.exponential import Nonlinear, estimated_error, solve
 from data_gen.sized import SampleSet
 from pricing.contracts import FloatArray
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 VISCOSITY = 1e-5
-_N_MODES = 32  # of each sign in a random initial state: beyond, its variance is below 1e-7
+_N_MODES = 32  # of each sign in a random initial state: beyond, each has a variance below 1e-9
 ComplexArray = npt.NDArray[np.complex128]
 
 
@@ -90,7 +90,8 @@ def initial_modes(rng: np.random.Generator) -> ComplexArray:
     """Return the Fourier coefficients of a random state, (2 modes + 1)² with zero mean.
 
     The standard deviation of the coefficient of exp 2πi k·x is 7^{3/2} (4π²|k|² + 49)^{-5/4}: so
-    the authors draw it, 7^{3/4} times larger than the covariance that they print.
+    the authors' sampler of complex coefficients draws it, 7^{3/4} times larger than the covariance
+    that they print.
     """
     n = 2 * _N_MODES + 1
     k = np.fft.fftfreq(n, 1.0 / n)
@@ -102,27 +103,54 @@ def initial_modes(rng: np.random.Generator) -> ComplexArray:
 
 def trajectory(initial: ComplexArray, n: int, frames: int, steps: int) -> FloatArray:
     """Return w on an n × n grid at t = 1 … frames, with ``steps`` a unit of time."""
-    k = 2.0 * np.pi * np.fft.fftfreq(n, 1.0 / n)[:, None]
-    m = 2.0 * np.pi * np.arange(n // 2 + 1)
-    square = k**2 + m**2
+    square = _square(n)
+    modes = solve(
+        -VISCOSITY * square,
+        advection_and_force(n),
+        _filter(square, n) * _spread(initial, n),
+        np.arange(frames + 1.0),
+        steps,
+    )
+    return np.moveaxis(fft.irfft2(modes[1:], s=(n, n)), 0, -1)
+
+
+def advection_and_force(n: int) -> Nonlinear:
+    """Return -u·∇w + f as a function of the modes of w, with -Δψ = w, u = ψ_y and v = -ψ_x.
+
+    As the flow has no divergence, u·∇w = (∂_yy - ∂_xx)(uv) + ∂_xy (u² - v²).
+    """
+    k, m = _waves(n)
+    square = _square(n)
     inverse = np.divide(1.0, square, out=np.zeros_like(square), where=square > 0.0)
-    kept = np.exp(-36.0 * (np.sqrt(square) / (np.pi * n)) ** 36)  # from 1 to rounding at n / 2
-    # w → u, v, and the two products → the advection
     to_u, to_v = 1j * m * inverse, -1j * k * inverse
+    kept = _filter(square, n)
     cross, plain = kept * (k**2 - m**2), kept * (k * m)
     x = np.arange(n) / n
     phase = 2.0 * np.pi * (x[:, None] + x)
     force = fft.rfft2(0.1 * (np.sin(phase) + np.cos(phase)))
 
-    def nonlinear(w: npt.NDArray[np.complex128], _: float) -> npt.NDArray[np.complex128]:
+    def right_side(w: ComplexArray, _: float) -> ComplexArray:
         u, v = fft.irfft2(to_u * w, s=(n, n)), fft.irfft2(to_v * w, s=(n, n))
         products = cross * fft.rfft2(u * v) + plain * fft.rfft2(v * v - u * u)
         return np.asarray(products + force)
 
-    modes = solve(
-        -VISCOSITY * square, nonlinear, kept * _spread(initial, n), np.arange(frames + 1.0), steps
-    )
-    return np.moveaxis(fft.irfft2(modes[1:], s=(n, n)), 0, -1)
+    return right_side
+
+
+def _waves(n: int) -> tuple[FloatArray, FloatArray]:
+    """Return 2π times the wavenumbers along x, as a column, and along y, of a real transform."""
+    k, m = np.fft.fftfreq(n, 1.0 / n)[:, None], np.arange(n // 2 + 1.0)
+    return np.asarray(2.0 * np.pi * k), np.asarray(2.0 * np.pi * m)
+
+
+def _square(n: int) -> FloatArray:
+    k, m = _waves(n)
+    return np.asarray(k**2 + m**2)
+
+
+def _filter(square: FloatArray, n: int) -> FloatArray:
+    """Return the filter, from one to rounding at half the grid's wavenumber."""
+    return np.asarray(np.exp(-36.0 * (np.sqrt(square) / (np.pi * n)) ** 36))
 
 
 def _spread(initial: ComplexArray, n: int) -> ComplexArray:

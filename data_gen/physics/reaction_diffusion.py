@@ -1,8 +1,9 @@
 """u_t = D u_xx + k u² - f on 0 ≤ x ≤ 2, u zero at both ends and at the start; f to u(x, t).
 
-The equation of the Laplace operator's set, D = k = 0.01 as printed. That set holds two-parametric
-functions u = A sin πx e^{-gt}; here f is a random function, so that the map is an operator: sums of
-four sines in x with smooth random histories. Sine modes in space, ETDRK4 in time.
+The equation that the Laplace operator's paper prints, with its D = k = 0.01; its files hold
+u = A sin πx e^{-gt}, which solves it with D = k = 1. Here f is a random function, so that the map
+is an operator, nearly linear: sums of four sines in x with smooth random histories. Sine modes in
+space, ETDRK4 in time.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
 """The physics problems as values: readers, windows in time, other resolutions, the command line."""
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from amo.benchmarks.figures import draw_problem
 from amo.benchmarks.physics import OFFICIAL, PROBLEMS, QUOTED, REGENERATED
 from amo.benchmarks.problem import Problem
 from amo.benchmarks.reading import InTime, OnCloud, OnGrid, Windows, roll_out
-from amo.benchmarks.runner import Budget, Entry, run
+from amo.benchmarks.runner import Budget, Entry, moved, run
 from amo.checkpoint import build
 from amo.data import ArrayDataset, Arrays
 
@@ -91,6 +92,39 @@ def test_problems_have_names_of_their_own_and_an_origin() -> None:
     assert all(problem.origin == "official" for problem in OFFICIAL)
     assert set(QUOTED) <= set(PROBLEMS)
     assert not any(problem.quoted for problem in PROBLEMS.values())  # they stand apart
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+def test_problem_travels_to_another_process(problem: Problem) -> None:
+    assert pickle.loads(pickle.dumps(problem)).title == problem.title  # noqa: S301  # our own
+
+
+def test_fourier_models_are_padded_unless_the_problem_is_periodic() -> None:
+    assert recipe_for("fno", PROBLEMS["darcy"]).config.padding > 0
+    for name in ("advection", "navier-stokes"):
+        assert recipe_for("fno", PROBLEMS[name]).config.padding == 0
+
+
+def test_fourier_model_answers_alike_on_a_finer_grid() -> None:
+    """On nodes that two grids share, the same smooth function has nearly the same image."""
+    problem = replace(PROBLEMS["darcy"], grid=(16, 16))
+    recipe = recipe_for("fno", problem)
+    torch.manual_seed(0)
+    operator = build(recipe).eval()
+    images = []
+    for side in (16, 32):
+        x = np.arange(side, dtype=np.float32) / side
+        a = np.sin(3.0 * x)[:, None] * np.cos(2.0 * x)
+        points = np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(1, -1, 2)
+        batch = Batch(
+            points=torch.from_numpy(points),
+            features=torch.from_numpy(a.reshape(1, -1, 1)),
+            values=torch.zeros(1, side * side, 1),
+        )
+        image = moved(operator, recipe, (side, side)).predict(batch).reshape(side, side)
+        images.append(image[:: side // 16, :: side // 16])
+    coarse, fine = images
+    assert float((coarse - fine).norm() / coarse.norm()) < 0.2  # 0.57 with the padding unscaled
 
 
 def test_grid_points_come_in_the_order_of_the_field() -> None:

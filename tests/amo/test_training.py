@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from amo import training
+from amo.baselines.transolver import TransolverConfig
 from amo.batch import Batch, read_operator_arrays
 from amo.checkpoint import Recipe, read_tensors
 from amo.data import ArrayDataset
@@ -97,6 +98,23 @@ def test_resuming_gives_the_same_weights_to_the_bit(
     assert fit(parts, dataset, config, out).reason == "finished"
     assert same(weights(whole), weights(parts))
     assert [entry["step"] for entry in log(out) if "validation" in entry] == [4, 8, 12]
+
+
+def test_resuming_repeats_the_noise_of_a_model_that_draws(
+    build: Build, dataset: Data, tiny: AMOConfig, tmp_path: Path
+) -> None:
+    """Transolver++ draws Gumbel noise in training."""
+    sizes = {"n_features": tiny.n_features, "n_dimensions": tiny.n_dimensions, "width": 16}
+    config = TransolverConfig(**sizes, n_heads=2, n_slices=5, n_layers=2)
+    drawing = Recipe(kind="transolver++", config=config)
+    settings = replace(CONFIG, n_queries=None, n_points=15)
+    whole, parts = build(drawing), build(drawing)
+    fit(whole, dataset, settings, tmp_path / "whole")
+    fit(parts, dataset, settings, tmp_path / "parts", max_minutes=0.0)
+    torch.rand(7)  # whatever else draws between
+    again = build(drawing)
+    fit(again, dataset, settings, tmp_path / "parts")
+    assert same(weights(whole), weights(again))
 
 
 def test_settings_of_a_run_cannot_change_under_it(
