@@ -4,7 +4,7 @@ Data lie under one folder: ``python -m data_gen darcy`` writes data/darcy; offic
 or linked, into the folder that a problem names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,6 +157,27 @@ REGENERATED = (
     _REACTION_DIFFUSION,
     _BRUSSELATOR,
 )
+
+
+def _of_files(
+    problem: Problem,
+    name: str,
+    open_split: Callable[[Path, str], Dataset],
+    *,
+    title: str = "",
+    folder: str = "",
+) -> Problem:
+    """Return the same problem on official files, in a folder of its own name unless said."""
+    return replace(
+        problem,
+        name=name,
+        title=title or problem.title,
+        folder=folder or name,
+        open=open_split,
+        origin="official",
+    )
+
+
 OFFICIAL = (
     Problem(
         name="darcy-small",
@@ -170,50 +191,23 @@ OFFICIAL = (
         further={"test-32": (32, 32)},
         origin="official",
     ),
-    replace(
+    _of_files(
         _REACTION_DIFFUSION,
-        name="reaction-diffusion-official",
+        "reaction-diffusion-official",
+        official.open_reaction_diffusion,
         title="LNO's reaction and diffusion, tested at another decay rate",
-        folder="reaction-diffusion-official",
-        open=official.open_reaction_diffusion,
-        origin="official",
     ),
-    replace(
+    _of_files(
         _REACTION_DIFFUSION,
-        name="reaction-diffusion-inside",
+        "reaction-diffusion-inside",
+        official.open_reaction_diffusion_inside,
         title="the same, tested on training samples left out",
         folder="reaction-diffusion-official",
-        open=official.open_reaction_diffusion_inside,
-        origin="official",
     ),
-    replace(
-        _DARCY,
-        name="darcy-official",
-        folder="darcy-official",
-        open=official.open_darcy,
-        origin="official",
-    ),
-    replace(
-        _ELASTICITY,
-        name="elasticity-official",
-        folder="elasticity-official",
-        open=official.open_elasticity,
-        origin="official",
-    ),
-    replace(
-        _NAVIER_STOKES,
-        name="navier-stokes-official",
-        folder="navier-stokes-official",
-        open=open_official_films,
-        origin="official",
-    ),
-    replace(
-        _BRUSSELATOR,
-        name="brusselator-official",
-        folder="brusselator-official",
-        open=official.open_brusselator,
-        origin="official",
-    ),
+    _of_files(_DARCY, "darcy-official", official.open_darcy),
+    _of_files(_ELASTICITY, "elasticity-official", official.open_elasticity),
+    _of_files(_NAVIER_STOKES, "navier-stokes-official", open_official_films),
+    _of_files(_BRUSSELATOR, "brusselator-official", official.open_brusselator),
     Problem(
         name="plasticity",
         title="a die pressed into a block, 20 frames of 101 × 31",
