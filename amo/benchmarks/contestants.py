@@ -15,7 +15,7 @@ Size = Literal["small", "paper"]
 # Usual settings of the literature; AMO's defaults are its paper's. The papers that compare vary
 # the width of FNO from 32 to 64: 40 comes closest to the count of parameters that AMO's paper has.
 _PAPER: Mapping[str, Mapping[str, Any]] = {
-    "amo": {"sees_input": True},
+    "amo": {},
     "fno": {"width": 40},
     "f-fno": {},
     "u-fno": {"width": 40},
@@ -34,7 +34,6 @@ _SMALL: Mapping[str, Mapping[str, Any]] = {
         "n_poles": 12,
         "n_blocks": 3,
         "state_size": 8,
-        "sees_input": True,  # as all rivals but LNO do
     },
     "fno": {"width": 20},
     "f-fno": {"width": 40, "modes": 12},
@@ -62,7 +61,7 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "no mixer": {"mixer": "none"},
     "mixer one way": {"mixer": "uni"},
     "mixer four ways": {"mixer": "multi"},
-    "decoder sees positions only": {"sees_input": False},
+    "decoder sees the input": {"sees_input": True},
 }
 RIVALS = tuple(_SMALL)
 
@@ -81,6 +80,8 @@ def recipe_for(name: str, problem: Problem, size: Size = "small") -> Recipe:
         "n_dimensions": problem.n_dimensions,
         "n_outputs": problem.n_outputs,
     }
+    if kind == "amo":  # all rivals but LNO see the input at every point
+        settings = {"sees_input": problem.input_varies, **settings}
     if is_grid_only(kind):
         if problem.grid is None:
             raise SettingsError(f"{name} knows grids only, and {problem.name} has none")

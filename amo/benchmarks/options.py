@@ -78,6 +78,7 @@ RAW = Problem(
     n_features=6,
     n_dimensions=2,
     grid=(64, 64),
+    input_varies=False,  # six parameters, the same at every point
     regions=_REGIONS,
     quoted=_QUOTED,
 )
@@ -88,6 +89,7 @@ SCALED = Problem(
     n_features=6,
     n_dimensions=2,
     grid=(64, 64),
+    input_varies=False,  # six parameters, the same at every point
     link="softplus",
     is_coded=True,
     regions=_REGIONS,

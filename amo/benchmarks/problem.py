@@ -29,6 +29,8 @@ class Problem:
         How arrays become a batch.
     n_features, n_dimensions, n_outputs
         Channels in, coordinates, channels out.
+    input_varies
+        Whether the input differs from point to point; then the decoder of AMO sees it.
     is_periodic
         Whether the end of every axis is its start again.
     grid
@@ -59,6 +61,7 @@ class Problem:
     n_outputs: int = 1
     folder: str = ""
     grid: tuple[int, ...] | None = None
+    input_varies: bool = True
     is_periodic: bool = False
     open: Callable[[Path, str], Dataset] = ShardedDataset
     predict: Predict = at_once
