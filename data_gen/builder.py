@@ -4,7 +4,6 @@ import json
 import multiprocessing
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -24,6 +23,7 @@ from amo.data import (
     sha256_of,
 )
 from amo.files import FileError, replacing, write_text
+from amo.processes import follow_parent
 from data_gen.dataset import DataSet
 
 Progress = Callable[[int, int], None]
@@ -179,14 +179,7 @@ def worker_pool(workers: int) -> ProcessPoolExecutor:
 
 def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and stops the pool
-    threading.Thread(target=_follow_parent, daemon=True).start()
-
-
-def _follow_parent() -> None:
-    """End with the parent, even if that was killed."""
-    if (parent := multiprocessing.parent_process()) is not None:
-        parent.join()
-        os._exit(1)
+    follow_parent()
 
 
 def _file_name(index: int) -> str:

@@ -32,6 +32,7 @@ from amo.evaluation import Dataset, evaluate
 from amo.files import make_folder, write_text
 from amo.memory import keep_freed_memory, peak_megabytes
 from amo.operator import Operator
+from amo.processes import follow_parent
 from amo.training import DivergedError, TrainingConfig
 
 _PLAN = "plan.json"  # how many steps a run has, once its speed was measured
@@ -177,7 +178,7 @@ def _in_a_process(work: Callable[..., dict[str, Any]], *arguments: object) -> di
     """Call a function in a process of its own, so that its peak memory is its own."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # torch is loaded once for all rows
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
+    with ProcessPoolExecutor(1, mp_context=context, initializer=follow_parent) as pool:
         return pool.submit(work, *arguments).result()
 
 

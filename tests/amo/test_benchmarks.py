@@ -1,6 +1,9 @@
 """Tables of models: the same data and budget for all, rows that resume, regions, reports."""
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +132,43 @@ def test_a_row_that_diverges_does_not_stop_the_others(
     text = report.rivals_table(results)
     assert "not in the means: raw/fno/0" in text
     assert "| raw | fno |" not in text
+
+
+def test_a_row_ends_with_the_table_that_was_killed(data: Path, tmp_path: Path) -> None:
+    arguments = ["--data", str(data), "--out", str(tmp_path), "--json", str(tmp_path / "t.json")]
+    code = (
+        "import sys; from dataclasses import replace; from amo.benchmarks import options;"
+        f"options.RAW = replace(options.RAW, grid=({SIDE}, {SIDE}));"
+        "from amo.__main__ import main; main(sys.argv[1:])"
+    )
+    table = subprocess.Popen(
+        [sys.executable, "-c", code, "bench", "options", "--models", "lno", "--steps", "1000000",
+         *arguments],
+        start_new_session=True, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    log = tmp_path / "raw/lno/0/log.jsonl"
+    deadline = time.monotonic() + 120.0
+    while not log.exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    table.kill()
+    table.wait()
+    while running(table.pid) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert log.exists()
+    assert not running(table.pid)
+
+
+def running(session: int) -> list[int]:
+    """Return the processes of a session, but for those that ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it ended meanwhile
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
 
 
 def test_impossible_rows_are_refused_before_anything_runs(data: Path, tmp_path: Path) -> None:
