@@ -66,7 +66,10 @@ benchmarks: $(STAMP)  ## all tables of models, into runs/bench; hours, and resum
 	$(BIN)/python -m data_gen paper-options
 	$(OPTIONS) --models $(FIVE) --codings raw --seeds 3
 	$(OPTIONS) --models $(ALL) --codings raw,scaled --pictures runs/bench
-	$(BIN)/python -m amo bench ablations --steps 300 --seeds 2 --json runs/bench/ablations.json
+	$(BIN)/python -m data_gen paper-options --train 400 --validation 40 --test 100 \
+	    --out data/paper-options-small
+	$(BIN)/python -m amo bench ablations --coding scaled --steps 200 --seeds 2 \
+	    --data data/paper-options-small --json runs/bench/ablations.json
 	set -e; for name in $(PHYSICS); do $(BIN)/python -m data_gen $$name; done
 	$(BIN)/python -m amo bench physics --problems $(PROBLEMS) --minutes 2 \
 	    --json runs/bench/physics.json --pictures runs/bench

@@ -106,7 +106,7 @@ def rivals_table(results: dict[str, Any]) -> str:
             f"| {_mean(rows, 'peak_megabytes'):,.0f} "
             f"| {_number(quoted.get(problem, {}).get(model))} |"
         )
-    return "\n".join([*lines, "", _conditions(results)]) + "\n"
+    return "\n".join([*lines, "", _places(results), "", _conditions(results)]) + "\n"
 
 
 def ablations_table(results: dict[str, Any]) -> str:
@@ -143,7 +143,8 @@ def physics_table(results: dict[str, Any]) -> str:
             f"| {_mean(rows, 'peak_megabytes'):,.0f} |"
         )
     titles = "; ".join(f"{name}: {known['title']}" for name, known in results["problems"].items())
-    return "\n".join([*lines, "", f"Problems: {titles}.", "", _conditions(results)]) + "\n"
+    notes = [_places(results), f"Problems: {titles}.", _conditions(results)]
+    return "\n".join([*lines, "", "\n\n".join(notes)]) + "\n"
 
 
 def _elsewhere(rows: list[dict[str, Any]]) -> str:
@@ -186,6 +187,24 @@ def _pooled(results: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, Any
     problems = list(dict.fromkeys(problem for problem, _ in groups))
     order = sorted(groups, key=lambda g: (problems.index(g[0]), _mean(groups[g], "relative_l2")))
     return {group: groups[group] for group in order}
+
+
+def _places(results: dict[str, Any]) -> str:
+    """Return AMO's place in every problem, and how far it is from the best other model."""
+    words = []
+    pooled = _pooled(results)
+    for problem in dict.fromkeys(problem for problem, _ in pooled):
+        errors = {m: _mean(rows, "relative_l2") for (p, m), rows in pooled.items() if p == problem}
+        others = {model: error for model, error in errors.items() if model != "amo"}
+        if "amo" not in errors or not others:
+            continue
+        rival = min(others, key=lambda model: others[model])
+        place = 1 + sum(error < errors["amo"] for error in others.values())
+        ratio = errors["amo"] / others[rival]
+        words.append(f"{problem}: {place} of {len(errors)}, {ratio:.2g} × the error of {rival}")
+    return "AMO's place by mean error, and its error against the best rival's: " + (
+        "; ".join(words) + "." if words else "no rival."
+    )
 
 
 def _data(results: dict[str, Any], problem: str) -> str:

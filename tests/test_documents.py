@@ -147,7 +147,7 @@ def test_option_table_is_complete_and_meets_its_bar() -> None:
 
 def test_ablations_are_complete_with_two_seeds() -> None:
     assert rows_of("ablations").keys() == {
-        f"raw/{name}/{seed}" for name in ABLATIONS for seed in range(2)
+        f"scaled/{name}/{seed}" for name in ABLATIONS for seed in range(2)
     }
 
 
