@@ -70,7 +70,11 @@ benchmarks: $(STAMP)  ## all tables of models, into runs/bench; hours, and resum
 	    --out data/paper-options-small
 	$(BIN)/python -m amo bench ablations --coding scaled --steps 200 --seeds 2 \
 	    --data data/paper-options-small --json runs/bench/ablations.json
-	set -e; for name in $(PHYSICS); do $(BIN)/python -m data_gen $$name; done
+	set -e; for name in $(PHYSICS); do \
+	    $(BIN)/python -m data_gen $$name; \
+	    $(BIN)/python -m data_gen verify data/$$name --points 3 \
+	        --json runs/bench/physics_data.json; \
+	done
 	$(BIN)/python -m amo bench physics --problems $(PROBLEMS) --minutes 2 \
 	    --json runs/bench/physics.json --pictures runs/bench
 

@@ -154,6 +154,21 @@ def _elsewhere(rows: list[dict[str, Any]]) -> str:
     return ", ".join(f"{split} {mean:.2e}" for split, mean in means.items())
 
 
+def checks_table(results: dict[str, Any]) -> str:
+    """Return how right the made sets are: by their own estimate, and solved again."""
+    lines = [
+        "| set | samples | own estimate, at worst | solved again, off by at most (allowed) |",
+        "|---|---:|---:|---|",
+    ]
+    for name, known in results["sets"].items():
+        checks = "; ".join(
+            f"{check['quantity']} {check['largest']:.1e}{check['unit']} ({check['allowed']:.0e})"
+            for check in known["checks"]
+        )
+        lines.append(f"| {name} | {known['samples']:,} | {known['worst_error']:.1e} | {checks} |")
+    return "\n".join([*lines, "", f"By `{results['command']}`, each on a few samples."]) + "\n"
+
+
 def quoted_table(results: dict[str, Any]) -> str:
     """Return the paper's own figures: its data and hardware, not ours."""
     problems = list(results["quoted"])
@@ -267,6 +282,7 @@ BENCHMARK_TABLES: Tables = {
     "ablations": from_results("ablations", ablations_table),
     "physics": from_results("physics", physics_table),
     "quoted": from_results("physics", quoted_table),
+    "checks": from_results("physics_data", checks_table),
 }
 DOCUMENTS: Mapping[str, Tables] = {
     "operator.md": OPERATOR_TABLES,

@@ -6,19 +6,19 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from amo.data import DataError, load_shard, read_manifest, sha256_of
+from amo.data import DataError, Manifest, load_shard, read_manifest, sha256_of
 from amo.files import FileError, write_text
 from data_gen import bench
 from data_gen.black_scholes import AmericanSet, EuropeanSet
 from data_gen.builder import BuildError, Report, build
-from data_gen.dataset import DataSet
+from data_gen.dataset import Check, DataSet
 from data_gen.paper_options import PaperOptionsSet
 from data_gen.physics.advection import AdvectionSet
 from data_gen.physics.brusselator import BrusselatorSet
@@ -109,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     verify = commands.add_parser("verify", help="hash every shard, solve some points again")
     verify.add_argument("folder", type=Path)
     verify.add_argument("--points", type=int, default=40, metavar="N")
+    verify.add_argument("--json", type=Path, metavar="FILE", help="results to put this set into")
     verify.set_defaults(run=_verify)
     preview = commands.add_parser("preview", help="write a picture of a few samples")
     preview.add_argument("folder", type=Path)
@@ -222,7 +223,22 @@ def _verify(args: argparse.Namespace) -> int:
             f"{check.quantity:<14} off by at most {check.largest:.1e}{check.unit} on "
             f"{check.n_points} points, {check.allowed:.0e} allowed: {verdict}"
         )
+    if args.json is not None:
+        _record(args.json, manifest, checks)
     return 0 if all(check.is_met for check in checks) else 1
+
+
+def _record(path: Path, manifest: Manifest, checks: Sequence[Check]) -> None:
+    """Put what was found of a set into a results file, beside other sets."""
+    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"sets": {}}
+    results["command"] = "python -m data_gen verify data/NAME --points N --json FILE"
+    results["sets"][manifest.name] = {
+        "settings": manifest.settings,
+        "samples": sum(shard.samples for shard in manifest.shards),
+        "worst_error": max(shard.worst_error for shard in manifest.shards),
+        "checks": [asdict(check) for check in checks],
+    }
+    write_text(json.dumps(results, indent=1) + "\n", path)
 
 
 def _rebuild(name: str, settings: dict[str, Any]) -> DataSet:

@@ -1,6 +1,8 @@
 """The physics sets: schemes of the order they declare, labels that a second method confirms."""
 
 import dataclasses
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,6 +66,18 @@ def test_list_shows_every_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     shown = capsys.readouterr().out
     assert all(f"\n{name} " in f"\n{shown}" for name in SETS)
+
+
+def test_verify_puts_sets_into_a_results_file(tmp_path: Path) -> None:
+    results = tmp_path / "checks.json"
+    for name in ("advection", "elasticity"):
+        sizes = ["--train", "2", "--validation", "1", "--test", "1", "--workers", "1"]
+        assert main([name, *sizes, "--out", str(tmp_path / name)]) == 0
+        assert main(["verify", str(tmp_path / name), "--points", "1", "--json", str(results)]) == 0
+    known = json.loads(results.read_text(encoding="utf-8"))["sets"]
+    assert list(known) == ["advection", "elasticity"]
+    assert known["advection"]["samples"] == 4
+    assert all(check["largest"] <= check["allowed"] for check in known["elasticity"]["checks"])
 
 
 def test_exponential_scheme_has_its_order() -> None:
