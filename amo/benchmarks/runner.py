@@ -313,8 +313,9 @@ def _plan(
             raise StoppedError("stopped while its pace was measured: the same command goes on")
         return seconds / n
 
-    roughly = pace(_WARM_UP)  # compiles and warms up, so it is an upper bound
-    seconds = pace(_WARM_UP if budget.steps else max(_WARM_UP, round(_TIMED / roughly)))
+    seconds = pace(min(_WARM_UP, budget.steps or _WARM_UP))  # with warming up: an upper bound
+    if budget.minutes is not None:
+        seconds = pace(max(_WARM_UP, round(_TIMED / seconds)))
     steps = budget.steps or max(1, round(60.0 * (budget.minutes or 0.0) / seconds))
     plan = {"identity": identity, "steps": steps, "seconds_per_step": seconds}
     write_text(json.dumps(plan) + "\n", path)
