@@ -85,7 +85,7 @@ def rivals_table(results: dict[str, Any]) -> str:
     """Return models on one problem each, seeds pooled, best first; quoted figures beside."""
     columns = (
         "relative L2", "seeds", "largest error", "at the kink", "small S", "steps", "ms / step",
-        "minutes", "s / epoch", "ms / sample", "parameters", "error × parameters", "MB",
+        "s / epoch", "ms / sample", "parameters", "error × parameters", "MB",
         "quoted",
     )  # fmt: skip
     lines = [
@@ -100,7 +100,7 @@ def rivals_table(results: dict[str, Any]) -> str:
             f"| {len(rows)} | {_mean(rows, 'largest_error'):.2f} "
             f"| {_region(rows, 'kink'):.2e} | {_region(rows, 'small S'):.2e} "
             f"| {_mean(rows, 'steps'):,.0f} | {1e3 * _mean(rows, 'seconds_per_step'):.0f} "
-            f"| {_mean(rows, 'training_minutes'):.1f} | {_mean(rows, 'seconds_per_epoch'):.0f} "
+            f"| {_mean(rows, 'seconds_per_epoch'):.0f} "
             f"| {_mean(rows, 'milliseconds_per_sample'):.1f} | {one['parameters']:,} "
             f"| {_mean(rows, 'relative_l2') * one['parameters']:,.0f} "
             f"| {_mean(rows, 'peak_megabytes'):,.0f} "
