@@ -7,3 +7,7 @@ class SettingsError(ValueError):
 
 class CheckpointError(Exception):
     """A model folder cannot be used; the message names the file and the way out."""
+
+
+class StoppedError(Exception):
+    """A row of a table was stopped before its end; the message says how to go on."""

@@ -23,7 +23,7 @@ Cut = tuple[slice | int, ...]
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _USER_BLOCK = 512  # MATLAB's own header stands before the HDF5 signature
-_UNREADABLE = (
+_UNREADABLE = (  # what the readers raise on a damaged file, or on one of another kind
     OSError, ValueError, TypeError, EOFError, NotImplementedError,
     zipfile.BadZipFile, zlib.error, MatReadError,
 )  # fmt: skip

@@ -16,18 +16,18 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import torch
 
 from amo import checkpoint, distributed, training
 from amo.benchmarks.contestants import Size, is_grid_only, n_parameters, recipe_for
+from amo.benchmarks.pace import plan, seconds_per_step
 from amo.benchmarks.problem import Problem, region_errors
 from amo.checkpoint import Recipe
-from amo.data import ArrayDataset, fingerprint
+from amo.data import fingerprint
 from amo.diagnosis import diagnose
-from amo.errors import SettingsError
+from amo.errors import SettingsError, StoppedError
 from amo.evaluation import Dataset, evaluate
 from amo.files import make_folder, write_text
 from amo.memory import keep_freed_memory, peak_megabytes
@@ -35,14 +35,8 @@ from amo.operator import Operator
 from amo.processes import follow_parent
 from amo.training import DivergedError, TrainingConfig
 
-_PLAN = "plan.json"  # how many steps a run has, once its speed was measured
 _VALIDATIONS = 5
-_WARM_UP, _TIMED = 4, 8.0  # steps, and seconds, by which the pace of a model is measured
 Results = dict[str, Any]
-
-
-class StoppedError(Exception):
-    """A row was stopped before its end; the message says how to go on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,13 +201,14 @@ def _train_and_score(
         n_points=None if is_grid_only(recipe.kind) else budget.n_points,
     )
 
-    def fresh() -> Operator:
-        torch.manual_seed(entry.seed)
-        operator = checkpoint.build(recipe)
-        operator.fit_normalisers(
-            lambda: map(problem.read, train.batches(budget.batch_size)), is_coded=problem.is_coded
-        )
-        return operator
+    torch.manual_seed(entry.seed)
+    operator = checkpoint.build(recipe)
+    operator.fit_normalisers(
+        lambda: map(problem.read, train.batches(budget.batch_size)), is_coded=problem.is_coded
+    )
+
+    def seconds_of(n: int) -> float:
+        return seconds_per_step(operator, train, problem.read, replace(config, steps=n), workers)
 
     identity = _identity(entry, budget, recipe, train, workers)
     row: dict[str, Any] = {
@@ -221,14 +216,13 @@ def _train_and_score(
         "model": json.loads(json.dumps(asdict(recipe.config))),  # as the file will hold it
     }
     try:
-        steps, pace = _plan(fresh, train, problem, config, budget, folder, workers, identity)
+        steps, pace = plan(seconds_of, folder, identity, minutes=budget.minutes, steps=budget.steps)
         config = replace(
             config,
             steps=steps,
             validate_every=max(1, -(-steps // _VALIDATIONS)),
             save_every=max(1, steps // 10),
         )
-        operator = fresh()
         result = training.fit(
             operator,
             train,
@@ -243,7 +237,10 @@ def _train_and_score(
         return {**row, "diverged": str(error).partition(":")[0]}
     if result.reason != "finished":
         raise StoppedError(f"{entry.key} was stopped: the same command goes on from there")
-    row |= _scored(operator, problem, problem.open(data, "test"), workers, config) | {
+    scores = _scored(operator, problem, problem.open(data, "test"), workers, config)
+    if not math.isfinite(scores["relative_l2"]):
+        return {**row, "diverged": "the error on the test split is not finite"}
+    row |= scores | {
         "further": {
             split: evaluate(
                 moved(operator, recipe, grid), problem.open(data, split), problem.read, workers
@@ -256,8 +253,6 @@ def _train_and_score(
         "wall_minutes": result.minutes,  # validations too
         "seconds_per_epoch": pace * -(-len(train) // budget.batch_size),
     }
-    if not math.isfinite(row["relative_l2"]):
-        return {**row, "relative_l2": None, "diverged": "the error on the test split is not finite"}
     few = problem.read(next(validation.batches(16))).to(workers.device)
     checkpoint.save(operator, recipe, {"test": row, **diagnose(operator, few)}, folder)
     return row
@@ -276,57 +271,6 @@ def _identity(
         "versions": _versions(),
     }
     return dict(json.loads(json.dumps(identity)))
-
-
-def _plan(
-    fresh: Callable[[], Operator],
-    train: Dataset,
-    problem: Problem,
-    config: TrainingConfig,
-    budget: Budget,
-    folder: Path,
-    workers: distributed.Workers,
-    identity: dict[str, Any],
-) -> tuple[int, float]:
-    """Return how many steps fill the budget, and the seconds of one; measured once, then kept."""
-    path = folder / _PLAN
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if known.get("identity") == identity:
-        return int(known["steps"]), float(known["seconds_per_step"])
-    little = ArrayDataset(next(train.batches(1)))
-
-    def pace(n: int) -> float:
-        operator = fresh()
-        with TemporaryDirectory() as scratch:
-            start = _clock(workers)
-            trial = training.fit(
-                operator,
-                train,
-                little,
-                replace(config, steps=n),
-                out=Path(scratch),
-                read=problem.read,
-                workers=workers,
-            )
-            seconds = _clock(workers) - start
-        if trial.reason != "finished":
-            raise StoppedError("stopped while its pace was measured: the same command goes on")
-        return seconds / n
-
-    seconds = pace(min(_WARM_UP, budget.steps or _WARM_UP))  # with warming up: an upper bound
-    if budget.minutes is not None:
-        seconds = pace(max(_WARM_UP, round(_TIMED / seconds)))
-    steps = budget.steps or max(1, round(60.0 * (budget.minutes or 0.0) / seconds))
-    plan = {"identity": identity, "steps": steps, "seconds_per_step": seconds}
-    write_text(json.dumps(plan) + "\n", path)
-    return steps, seconds
-
-
-def _clock(workers: distributed.Workers) -> float:
-    """Return seconds of computing: on a CPU those of its threads, which no other program slows."""
-    if workers.device.type == "cpu":
-        return time.process_time() / torch.get_num_threads()
-    return time.perf_counter()
 
 
 def moved(operator: Operator, recipe: Recipe, grid: tuple[int, ...]) -> Operator:

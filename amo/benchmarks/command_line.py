@@ -1,0 +1,194 @@
+"""python -m amo bench: cost against size, and tables of models."""
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from amo.errors import SettingsError
+from amo.files import make_folder, write_text
+
+EXAMPLES = """examples:
+  python -m data_gen paper-options
+  python -m amo bench options --seeds 3 --minutes 4 --json docs/results/options.json
+  python -m amo bench options --models amo,fno --codings scaled --minutes 4 --json …/options.json
+  python -m data_gen darcy
+  python -m amo bench physics --problems darcy --minutes 4 --json docs/results/physics.json
+A row that the file has already is not run again; a stopped table goes on where it stopped."""
+
+
+def add_to(bench: argparse.ArgumentParser) -> None:
+    """Add what can be measured."""
+    kinds = bench.add_subparsers(metavar="what", required=True)
+    scaling = kinds.add_parser("scaling", help="time and memory against the number of points")
+    scaling.add_argument("--json", type=Path, nargs="?", const=Path("-"), metavar="FILE")
+    add_device(scaling)
+    scaling.set_defaults(run=_bench_scaling)
+
+    options = kinds.add_parser(
+        "options", **_described("the paper's option problem: AMO and its rivals under one budget")
+    )
+    options.add_argument("--codings", default="raw", metavar="A,B", help="raw, scaled")
+    _add_rivals(options)
+    _add_table(options, "options", "data/paper-options")
+    options.set_defaults(run=_bench_options)
+
+    physics = kinds.add_parser(
+        "physics", **_described("the paper's physics problems: AMO and its rivals under one budget")
+    )
+    physics.add_argument(
+        "--problems", default="darcy,elasticity", metavar="A,B,…", help="see `amo problems`"
+    )
+    _add_rivals(physics)
+    _add_table(physics, "physics", "data")
+    physics.set_defaults(run=_bench_physics)
+
+    ablations = kinds.add_parser("ablations", help="AMO with one part changed, same budget")
+    ablations.add_argument("--coding", default="raw", choices=("raw", "scaled"))
+    _add_table(ablations, "ablations", "data/paper-options")
+    ablations.set_defaults(run=_bench_ablations)
+
+
+def _described(text: str) -> dict[str, Any]:
+    raw = argparse.RawDescriptionHelpFormatter
+    return {"help": text, "description": text, "epilog": EXAMPLES, "formatter_class": raw}
+
+
+def _add_rivals(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--models", default="amo,fno,lno,transolver,lamo", metavar="A,B,…")
+    parser.add_argument("--pictures", type=Path, metavar="DIR", help="what every model answers")
+
+
+def _add_table(parser: argparse.ArgumentParser, name: str, data: str) -> None:
+    """Add what every table of models has."""
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds 0 to N - 1")
+    budget = parser.add_mutually_exclusive_group(required=True)
+    budget.add_argument("--minutes", type=float, metavar="M", help="of training, for every row")
+    budget.add_argument("--steps", type=int, metavar="N", help="for every row, instead")
+    parser.add_argument("--size", default="small", choices=("small", "paper"))
+    parser.add_argument("--optimizer", default="adamw", choices=("adamw", "soap"))
+    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="X")
+    parser.add_argument(
+        "--data", type=Path, default=Path(data), metavar="DIR",
+        help=f"where `python -m data_gen` wrote, or official files lie (default {data})",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, default=Path("runs/bench") / name, metavar="DIR")
+    parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the table")
+    add_device(parser)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add where to compute."""
+    parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda, cuda:1 …")
+
+
+def _bench_scaling(args: argparse.Namespace) -> int:
+    from amo.benchmarks import scaling
+
+    results = scaling.run(args.device)
+    if args.json is None:
+        print(scaling.table(results))
+    elif args.json == Path("-"):
+        print(json.dumps(results, indent=2))
+    else:
+        write_text(json.dumps(results, indent=2) + "\n", args.json)
+        print(f"wrote {args.json}", file=sys.stderr)
+    return 0
+
+
+def _bench_options(args: argparse.Namespace) -> int:
+    from amo.benchmarks import options
+    from amo.benchmarks.contestants import paper_sizes
+    from amo.benchmarks.runner import Entry, run
+
+    problems = {problem.name: problem for problem in (options.RAW, options.SCALED)}
+    if unknown := set(args.codings.split(",")) - set(problems):
+        raise SettingsError(f"no coding {', '.join(sorted(unknown))}; there are raw and scaled")
+    entries = [
+        Entry(problems[coding], model, seed)
+        for coding in args.codings.split(",")
+        for seed in range(args.seeds)
+        for model in args.models.split(",")
+    ]
+    notes = {
+        "quoted": {name: dict(problem.quoted) for name, problem in problems.items()},
+        "paper_sizes": paper_sizes(options.RAW, options.QUOTED_PARAMETERS),
+    }
+    table = run(entries, _budget(args), notes=notes, **_table_arguments(args))
+    if args.pictures is not None:
+        from amo.benchmarks.figures import draw_surface, drawable
+
+        make_folder(args.pictures)
+        for coding in args.codings.split(","):
+            file = args.pictures / f"options-{coding}.png"
+            models = drawable(table, coding, args.models.split(","))
+            draw_surface(problems[coding], models, args.data, args.out, file)
+            print(f"wrote {file}", file=sys.stderr)
+    return 0
+
+
+def _bench_physics(args: argparse.Namespace) -> int:
+    from amo.benchmarks.contestants import is_possible
+    from amo.benchmarks.physics import PROBLEMS, QUOTED
+    from amo.benchmarks.runner import Entry, run
+
+    names, models = args.problems.split(","), args.models.split(",")
+    if unknown := set(names) - set(PROBLEMS):
+        raise SettingsError(
+            f"no problem {', '.join(sorted(unknown))}; there are {', '.join(PROBLEMS)}"
+        )
+    for name in names:
+        if left_out := [m for m in models if not is_possible(m, PROBLEMS[name])]:
+            print(f"{name} has no grid: without {', '.join(left_out)}", file=sys.stderr)
+    entries = [
+        Entry(PROBLEMS[name], model, seed)
+        for name in names
+        for seed in range(args.seeds)
+        for model in models
+        if is_possible(model, PROBLEMS[name])
+    ]
+    table = run(entries, _budget(args), notes={"quoted": QUOTED}, **_table_arguments(args))
+    if args.pictures is not None:
+        from amo.benchmarks.figures import draw_problem, drawable
+
+        for name in names:
+            there = drawable(table, name, models)
+            for file in draw_problem(PROBLEMS[name], there, args.data, args.out, args.pictures):
+                print(f"wrote {file}", file=sys.stderr)
+    return 0
+
+
+def _bench_ablations(args: argparse.Namespace) -> int:
+    from amo.benchmarks import options
+    from amo.benchmarks.contestants import ABLATIONS
+    from amo.benchmarks.runner import Entry, run
+
+    problem = {"raw": options.RAW, "scaled": options.SCALED}[args.coding]
+    entries = [Entry(problem, name, seed) for seed in range(args.seeds) for name in ABLATIONS]
+    run(entries, _budget(args), **_table_arguments(args))
+    return 0
+
+
+def _budget(args: argparse.Namespace) -> Any:  # noqa: ANN401  # imported when needed
+    from amo.benchmarks.runner import Budget
+
+    return Budget(
+        minutes=args.minutes,
+        steps=args.steps,
+        size=args.size,
+        optimizer=args.optimizer,
+        learning_rate=args.learning_rate,
+    )
+
+
+def _table_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "data": args.data,
+        "out": args.out,
+        "file": args.json,
+        "device": args.device,
+        "command": "python -m amo " + shlex.join(sys.argv[1:]),
+        "say": lambda text: print(text, file=sys.stderr, flush=True),
+    }
