@@ -27,10 +27,13 @@ class Batch:
     offset, scale
         A known part and a known size of each value, shaped as the values: the model learns
         (value - offset) / scale.
+    gap
+        Where ``value`` and ``value + gap`` are both positive, a known number: the model then learns
+        their geometric mean over the scale. Shaped as the values.
     weights
         How much the error of each value counts, shaped as the values.
-    feature_tangents, query_tangents, scale_tangents, value_tangents
-        First derivatives of the four along J directions, on an axis before the last.
+    feature_tangents, query_tangents, scale_tangents, gap_tangents, value_tangents
+        First derivatives of the five along J directions, on an axis before the last.
     """
 
     points: Tensor
@@ -41,10 +44,12 @@ class Batch:
     query_mask: Tensor | None = None
     offset: Tensor | None = None
     scale: Tensor | None = None
+    gap: Tensor | None = None
     weights: Tensor | None = None
     feature_tangents: Tensor | None = None
     query_tangents: Tensor | None = None
     scale_tangents: Tensor | None = None
+    gap_tangents: Tensor | None = None
     value_tangents: Tensor | None = None
 
     def __len__(self) -> int:
@@ -60,6 +65,7 @@ class Batch:
             "mask": self.mask,
             "offset": self.offset,
             "scale": self.scale,
+            "gap": self.gap,
         }
 
     @property
@@ -122,9 +128,11 @@ _AT_QUERIES = (
     "query_mask",
     "offset",
     "scale",
+    "gap",
     "weights",
     "query_tangents",
     "scale_tangents",
+    "gap_tangents",
     "value_tangents",
 )
 

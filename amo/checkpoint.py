@@ -2,7 +2,8 @@
 
 ``config.json`` rebuilds everything and vouches for the weights and for itself by SHA-256, so
 truncated, mixed-up or edited weights and configurations are refused with a reason.
-``metrics.json`` says which weights its numbers were measured on.
+``metrics.json`` says which weights its numbers were measured on, and vouches for itself too: stated
+errors are read from it.
 """
 
 import hashlib
@@ -113,6 +114,7 @@ def save(operator: Operator, recipe: Recipe, metrics: Mapping[str, Any], folder:
 def write_metrics(metrics: Mapping[str, Any], folder: Path) -> None:
     """Write metrics.json for the weights in the folder."""
     content = {"weights_sha256": sha256_of(folder / WEIGHTS), **metrics}
+    content["sha256"] = _digest(content)
     write_text(json.dumps(content, indent=1) + "\n", folder / METRICS)
 
 
@@ -128,22 +130,25 @@ def load(folder: Path, device: torch.device | str = "cpu") -> tuple[Operator, Re
                 "another model; fetch or train it again"
             )
         tensors, _ = read_tensors(weights)
-        operator = build(recipe)
-        operator.load_state_dict(tensors)
     except FileNotFoundError:
         raise CheckpointError(f"{weights} is missing") from None
-    except RuntimeError as error:  # torch's report of names and shapes that do not fit
+    try:
+        operator = build(recipe)
+        operator.load_state_dict(tensors)
+    # torch's reports of sizes that are none, and of names and shapes that do not fit
+    except (RuntimeError, TypeError, ValueError, ArithmeticError, MemoryError) as error:
         raise CheckpointError(f"{weights} does not fit {CONFIG}: {error}") from error
     return operator.to(device).eval(), recipe
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
-    """Read metrics.json, refusing numbers that belong to other weights."""
-    content = _read_json(folder / METRICS)
-    if content.pop("weights_sha256", None) != _read_config(folder)["weights_sha256"]:
-        raise CheckpointError(
-            f"{folder / METRICS} was measured on other weights: run `python -m amo evaluate`"
-        )
+    """Read metrics.json, refusing numbers that belong to other weights or were edited."""
+    path = folder / METRICS
+    content = _read_json(path)
+    if content.get("weights_sha256") != _read_config(folder)["weights_sha256"]:
+        raise CheckpointError(f"{path} was measured on other weights: run `python -m amo evaluate`")
+    _check_seal(content, path)
+    del content["weights_sha256"]
     return content
 
 
@@ -172,10 +177,14 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{path} has format {content.get('format')!r}; this version reads {FORMAT}"
         )
-    stated = content.pop("sha256", None)
-    if stated != _digest(content):
-        raise CheckpointError(f"{path} was edited or cut: its checksum does not hold")
+    _check_seal(content, path)
     return content
+
+
+def _check_seal(content: dict[str, Any], path: Path) -> None:
+    """Take a file's own checksum out of its content, and refuse what does not match it."""
+    if content.pop("sha256", None) != _digest(content):
+        raise CheckpointError(f"{path} was edited or cut: its checksum does not hold")
 
 
 def _recipe(content: dict[str, Any], path: Path) -> Recipe:
@@ -195,8 +204,8 @@ def _recipe(content: dict[str, Any], path: Path) -> Recipe:
             domain=content["domain"],
             notes=content["notes"],
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} describes no model: {error}") from error
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        raise CheckpointError(f"{path} describes no model: {error!r}") from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -204,7 +213,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CheckpointError(f"no model in {path.parent}: {path.name} is missing") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise CheckpointError(f"{path} holds no settings")

@@ -85,6 +85,7 @@ class SobolevLoss:
             both_ways(batch.queries, batch.query_tangents),
             None if batch.mask is None else both_ways(batch.mask, None),
             both_ways(batch.scale, batch.scale_tangents),
+            None if batch.gap is None else both_ways(batch.gap, batch.gap_tangents),
         ).chunk(2)
         value_error = (0.5 * (forth + back) - batch.values) / self.value_unit
         if batch.weights is not None:

@@ -78,7 +78,7 @@ def _field(n_query_dimensions: int) -> AMOConfig:
 
 
 _FIELD_TRAINING = TrainingConfig(
-    steps=24_000,
+    steps=30_000,
     optimizer="soap",
     learning_rate=4e-3,
     weight_decay=0.0,
@@ -110,8 +110,8 @@ PRESETS: dict[str, Preset] = {
     "european": Preset(
         summary="rates to values of European puts (python -m data_gen european)",
         model=_field(n_query_dimensions=2),
-        training=replace(_FIELD_TRAINING, steps=8_000),
-        loss=SobolevLoss(value_unit=2e-5, direction_units=(5e-4, 5e-4, 5e-4, 5e-4), step=5e-7),
+        training=replace(_FIELD_TRAINING, steps=12_000),
+        loss=SobolevLoss(value_unit=5e-5, direction_units=(5e-4, 5e-4, 2e-3, 2e-3), step=5e-7),
         link="softplus",
         is_coded=True,
     ),
@@ -130,6 +130,6 @@ PRESETS["american-mlp"] = replace(
     model=PointwiseMLPConfig(
         n_points=2, n_features=1, n_dimensions=1, n_query_dimensions=4, width=128, depth=4
     ),
-    training=replace(_FIELD_TRAINING, steps=40_000),  # as many minutes as the American model
+    training=replace(_FIELD_TRAINING, steps=50_000),  # as many minutes as the American model
     kind="mlp",
 )

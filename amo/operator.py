@@ -19,13 +19,24 @@ _LINKS: dict[Link, Callable[[Tensor], Tensor]] = {
 }
 
 
+def smaller_of(mean: Tensor, gap: Tensor) -> Tensor:
+    """Return the positive y with y (y + gap) = mean²: of two numbers whose difference is known.
+
+    Smooth in both arguments, also at no gap, and without cancellation where y is much smaller than
+    the gap.
+    """
+    is_gap = gap > 0
+    larger = torch.hypot(0.5 * gap, mean) + 0.5 * torch.where(is_gap, gap, -gap)
+    return torch.where(is_gap, mean.square() / larger, larger)
+
+
 class Operator(nn.Module):
     """Physical units in and out around any model with AMO's call signature.
 
     Points and queries are mapped to [-1, 1], features and values to zero mean and unit spread, by
     numbers fitted on the training split only. ``link`` bounds the answer: above zero, or between
-    zero and one; where the data have a scale, the answer is multiplied by it, where they have an
-    offset, that is added.
+    zero and one; where the data have a scale, the answer is multiplied by it, where they have a
+    gap, it is the geometric mean of :func:`smaller_of`, where they have an offset, that is added.
     """
 
     def __init__(self, model: nn.Module, config: ModelConfig, link: Link = "identity") -> None:
@@ -58,12 +69,13 @@ class Operator(nn.Module):
         queries: Tensor | None = None,
         mask: Tensor | None = None,
         scale: Tensor | None = None,
+        gap: Tensor | None = None,
         offset: Tensor | None = None,
     ) -> Tensor:
         """Return the image (batch, n_queries, n_outputs); see ``amo.model.AMO.forward``."""
         scaled = None if queries is None else self.queries(queries)
         output = self.model(self.points(points), self.features(features), scaled, mask)
-        return self._answer(output, scale, offset)
+        return self._answer(output, scale, gap, offset)
 
     def encode(
         self, points: Tensor, features: Tensor, mask: Tensor | None = None, chunk: int | None = None
@@ -77,12 +89,14 @@ class Operator(nn.Module):
         latent: Tensor,
         queries: Tensor,
         scale: Tensor | None = None,
+        gap: Tensor | None = None,
         offset: Tensor | None = None,
         chunk: int | None = None,
     ) -> Tensor:
         """Return the image at query points, at most ``chunk`` of them at a time."""
         decode: Callable[..., Tensor] = self.model.decode  # type: ignore[assignment]
-        return self._answer(decode(latent, self.queries(queries), chunk=chunk), scale, offset)
+        output = decode(latent, self.queries(queries), chunk=chunk)
+        return self._answer(output, scale, gap, offset)
 
     def use_plain_operations(self) -> None:
         """Switch the model to operations that differentiate twice, if it has a choice."""
@@ -97,11 +111,14 @@ class Operator(nn.Module):
                 return self(**batch.inputs)
             latent = self.encode(batch.points, batch.features, batch.mask, chunk)
             queries = batch.points if batch.queries is None else batch.queries
-            return self.decode(latent, queries, batch.scale, batch.offset, chunk)
+            return self.decode(latent, queries, batch.scale, batch.gap, batch.offset, chunk)
 
-    def _answer(self, output: Tensor, scale: Tensor | None, offset: Tensor | None) -> Tensor:
+    def _answer(
+        self, output: Tensor, scale: Tensor | None, gap: Tensor | None, offset: Tensor | None
+    ) -> Tensor:
         answer = _LINKS[self.link](self.values.inverse(output))
         answer = answer if scale is None else scale * answer
+        answer = answer if gap is None else smaller_of(answer, gap)
         return answer if offset is None else offset + answer
 
     def fit_normalisers(

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from amo.files import write_text
+from amo.files import FileError, write_text
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "docs" / "results"
+_SHIPPED = Path(__file__).parent / "results"  # of an installed package
+RESULTS = _SHIPPED if _SHIPPED.is_dir() else ROOT / "docs" / "results"
 Tables = Mapping[str, Callable[[], str]]
 _OPTIMIZERS = {"adamw": "AdamW", "soap": "SOAP"}
 
@@ -27,7 +28,13 @@ def fill(text: str, tables: Tables) -> str:
 
 def fill_file(path: Path, tables: Tables) -> None:
     """Rewrite the marked tables of a document."""
-    write_text(fill(path.read_text(encoding="utf-8"), tables), path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileError(
+            f"no document {path}: reports are written into a checkout, not an installed package"
+        ) from None
+    write_text(fill(text, tables), path)
 
 
 def from_results(name: str, table: Callable[[dict[str, Any]], str]) -> Callable[[], str]:

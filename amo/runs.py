@@ -222,7 +222,7 @@ def _scores(metrics: dict[str, Any]) -> dict[str, dict[str, float]]:
     return {
         name: value
         for name, value in metrics.items()
-        if isinstance(value, dict) and "relative_l2" in value
+        if isinstance(value, dict) and {"relative_l2", "rmse", "samples"} <= set(value)
     }
 
 

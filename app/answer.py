@@ -36,8 +36,7 @@ def _show_standing(contract: inputs.Contract) -> None:
             f"in domain · AMO's stated error here: {stated['price_error']:.1e}",
             icon=":material/verified:",
             color="green",
-            help="99 of 100 test contracts of this region of moneyness, expiry and volatility "
-            "stayed below it",
+            help="99 of 100 contracts measured around this one stayed below it",
         )
         return
     if contract["expiry"] == 0:

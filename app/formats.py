@@ -1,10 +1,12 @@
 """How numbers are written: headers with units, digits, thousands."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
 import streamlit as st
 
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 Units = Literal["natural", "market"]
 
 _HEADERS: dict[str, dict[Units, str]] = {
@@ -27,6 +29,11 @@ _OTHERS = {
     "implied_volatility": "implied vol",
 }
 _FORMATS = {"difference": "%.1e", "iv_points": "%.1e", "microseconds": "%,.0f"}
+
+
+def plain(text: object) -> str:
+    """Return text that Markdown shows as it is: names in a reader's file are not ours to obey."""
+    return _PUNCTUATION.sub(r"\\\1", str(text)).replace("\n", "  \n")
 
 
 def header(name: str, units: Units = "natural") -> str:

@@ -1,5 +1,6 @@
 """Widgets that ask for a contract. Its terms live in the URL, so a link reproduces a page."""
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -74,7 +75,22 @@ def contract_inputs() -> Contract:
         for column, name in zip(st.columns(2), pair, strict=True):
             with column:
                 contract[name] = FIELDS[name].unit * _number(name, FIELDS[name])
+    _refuse(contract)
     return contract
+
+
+def _refuse(contract: Contract) -> None:
+    """Say which numbers are none to price, and show no price beside them."""
+    refused = []
+    for name, field in FIELDS.items():
+        low, high = field.typed
+        value = float(contract[name]) / field.unit
+        slack = 1e-12 * (high - low)  # of the unit's rounding
+        if not low - slack <= value <= high + slack:  # NaN compares false
+            refused.append(f"{field.label} must be from {low:g} to {high:g}, not {value:g}.")
+    if refused:
+        st.error("  \n".join(refused), icon=":material/block:")
+        st.stop()
 
 
 def contract_folded() -> Contract:
@@ -86,13 +102,36 @@ def contract_folded() -> Contract:
 
 
 def carry_contract(to: str) -> None:
-    """Let the contract follow from page to page; a page's widgets begin anew otherwise."""
+    """Let the contract follow from page to page, and stand in every page's address.
+
+    A page's widgets begin anew otherwise, and a new page's address is bare: after a reload, the
+    contract would be gone.
+    """
     state = st.session_state
-    if state.get("page") != to:
-        state["page"] = to
-        for name in (*FIELDS, *CHOICES):
-            if name in state:
-                state[name] = state[name]
+    if state.get("page") == to:
+        return
+    state["page"] = to
+    defaults = {name: field.default for name, field in FIELDS.items()}
+    defaults |= {name: options[0] for name, (_, options) in CHOICES.items()}
+    for name, default in defaults.items():
+        value = state.get(name, _in_address(name))
+        if value is None:
+            continue
+        state[name] = value
+        if value != default:
+            st.query_params[name] = value if isinstance(value, str) else f"{value:.12g}"
+
+
+def _in_address(name: str) -> float | str | None:
+    """Return what a page's address says of a term; None where that is nothing or nonsense."""
+    text = st.query_params.get(name)
+    if text is None or name in CHOICES:
+        return text if name in CHOICES and text in CHOICES[name][1] else None
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def contract_in_short(contract: Contract) -> str:
@@ -121,7 +160,6 @@ def _number(name: str, field: _Field) -> float:
     state, slider = st.session_state, f"{name} slider"
     value = st.number_input(
         field.label,
-        *field.typed,
         value=field.default,
         step=field.step,
         key=name,

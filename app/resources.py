@@ -7,22 +7,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
-import torch
 
 from amo import checkpoint
 from amo.errors import CheckpointError
 from amo.report import RESULTS
 from app.inputs import Contract
 from pricing import compare_frame, price_frame, surfaces
-from pricing.amo_engine import MODELS, SurrogateEngine
+from pricing.amo_engine import SurrogateEngine, models_folder
 from pricing.contracts import FloatArray
-from pricing.engines import FIRST_GREEKS, SECOND_GREEKS, Engine, get_engine
+from pricing.engines import FIRST_GREEKS, SECOND_GREEKS, Engine
+from pricing.registry import get_engine
 from pricing.samples import sample_book
 
 REFERENCES = {"european": ("analytic", "quantlib", "fd"), "american": ("quantlib", "fd")}
 N_SPOTS, N_EXPIRIES, N_LINE = 49, 29, 81
-
-torch.set_num_threads(1)  # sessions are the parallel work here; their threads would only wait
 
 
 @st.cache_resource(show_spinner="Loading the engines …")
@@ -98,13 +96,13 @@ def boundary(contract: Contract, name: str, expiries: tuple[float, ...]) -> Floa
 @st.cache_data(max_entries=8, show_spinner=False)
 def metrics(model: str) -> dict[str, Any]:
     """Return what a shipped model's metrics.json holds."""
-    return checkpoint.read_metrics(MODELS / model)
+    return checkpoint.read_metrics(models_folder() / model)
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def training_log(model: str) -> pd.DataFrame:
     """Return the training log of a shipped model, empty where it has none."""
-    path = MODELS / model / "log.jsonl"
+    path = models_folder() / model / "log.jsonl"
     if not path.is_file():
         return pd.DataFrame()
     return pd.DataFrame([json.loads(line) for line in path.read_text("utf-8").splitlines()])

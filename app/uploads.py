@@ -6,7 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from amo.files import FileError
-from pricing.contracts import ALIASES
+from app import formats
+from pricing.contracts import ALIASES, Exercise
 from pricing.files import csv_bytes, parquet_bytes, parse_table
 from pricing.reading import guess_columns
 
@@ -23,8 +24,8 @@ _ALIASES = {
 def uploaded_table(key: str) -> pd.DataFrame | None:
     """Ask for a CSV or Parquet file; None until there is a readable one."""
     file = st.file_uploader(
-        "CSV or Parquet, one option a row",
-        type=["csv", "txt", "parquet", "pq"],
+        "CSV, TSV or Parquet, one option a row",
+        type=["csv", "tsv", "txt", "gz", "parquet", "pq"],
         key=f"{key} file",
         max_upload_size=MAX_MEGABYTES,
         help=f"at most {MAX_MEGABYTES} MB; it stays in memory and is gone with this session",
@@ -34,16 +35,18 @@ def uploaded_table(key: str) -> pd.DataFrame | None:
     kept = st.session_state.get(f"{key} parsed")
     if kept is None or kept[0] != file.file_id:  # read once, not at every rerun
         try:
-            kept = (file.file_id, parse_table(file.getvalue(), file.name))
+            table = parse_table(file.getvalue(), file.name, max_bytes=MAX_MEGABYTES << 23)
+            kept = (file.file_id, table)
         except FileError as error:
             kept = (file.file_id, str(error))
         st.session_state[f"{key} parsed"] = kept
     found = kept[1]
     if isinstance(found, str):
-        st.error(f"{found}. Save the table as CSV with a line of column names, or as Parquet.")
+        told = formats.plain(found)
+        st.error(f"{told}. Save the table as CSV with a line of column names, or as Parquet.")
         return None
     if found.empty:
-        st.warning(f"{file.name} has no rows.")
+        st.warning(f"{formats.plain(file.name)} has no rows.")
         return None
     return pd.DataFrame(found)
 
@@ -79,8 +82,37 @@ def map_columns(
     return chosen
 
 
+def exercise_choice(columns: dict[str, Hashable], key: str) -> Exercise | None:
+    """Ask how the options are exercised where no column says it; None where one does.
+
+    Nothing is assumed: the page goes on once the reader has chosen.
+    """
+    if "exercise" in columns:
+        return None
+    chosen: Exercise | None = st.segmented_control(
+        "Exercise of all rows", ("american", "european"), default=None, key=f"{key} exercise"
+    )
+    if chosen is None:
+        st.warning(
+            "No column says how these options are exercised: choose american or european above. "
+            "Options on US stocks and funds are American, those on most indices European.",
+            icon=":material/warning:",
+        )
+        st.stop()
+    return chosen
+
+
+def say_missing(missing: Sequence[str], frame: pd.DataFrame) -> None:
+    """Tell which columns nobody pointed at, and which there are."""
+    there = formats.plain(", ".join(map(str, frame.columns[:30])))
+    st.error(
+        f"No column for {formats.plain(', '.join(missing))}: choose one above under Columns. The "
+        f"table has {there}."
+    )
+
+
 def missing_columns(chosen: dict[str, Hashable], without: Sequence[str] = ()) -> list[str]:
-    """Return the needed columns nobody pointed at; exercise has a default."""
+    """Return the needed columns nobody pointed at; exercise may be chosen for all rows."""
     return [n for n in ALIASES if n not in chosen and n != "exercise" and n not in without]
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from data_gen.black_scholes import AmericanSet
 from data_gen.builder import worker_pool
 from pricing.contracts import FloatArray, Options
-from pricing.engines import get_engine
 from pricing.fd import FDSettings, evaluate, solve_surface
+from pricing.registry import get_engine
 from pricing.samples import random_options
 
 ROOT = Path(__file__).parent.parent

@@ -32,9 +32,10 @@ from pricing.encoding import (
     code_rate,
     rate_of,
     rate_slope,
+    tangents,
 )
-from pricing.engines import get_engine
 from pricing.fd import FDSettings, Surface, solve_surface
+from pricing.registry import get_engine
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -43,7 +44,7 @@ IntArray = npt.NDArray[np.int64]
 LABELS = ("price", "delta", "gamma", "vega", "rho", "dividend_rho")
 _BATCH = 16  # contracts solved at a time: bounds memory
 _EARLIEST = 0.3  # of the square root of the horizon: before, the kink is not resolved
-_SHORTEST = 1e-3  # years: the shortest horizon
+_SHORTEST = 1e-6  # years: the shortest horizon, half a minute
 _BAND = 0.03  # σ√τ to either side of the exercise boundary where no label is taken: the sweep puts
 # the boundary on a node, and slopes there are the worst the grid has
 
@@ -55,10 +56,11 @@ class ServingSet:
     Attributes
     ----------
     states
-        Market states, scrambled Sobol over the domain, even in :func:`pricing.encoding.code_rate`.
+        Market states, scrambled Sobol over a box wider than the domain, so that its ends lie
+        inside of what a model has seen; even in :func:`pricing.encoding.code_rate`.
     vols
         Volatilities (with horizons) per state, a second Sobol, even in σ^¼: more weight on small
-        volatilities. Horizons are even in T.
+        volatilities. Horizons are even in a root of T.
     points
         Labelled points per surface: half drawn evenly among its nodes, which are dense around the
         strike, half evenly in log-moneyness; none within 3 % of σ√τ of the exercise boundary.
@@ -67,6 +69,7 @@ class ServingSet:
     coding: ClassVar[Coding]
     gate: ClassVar[float]  # of the largest estimated price error, per unit strike
     tolerances: ClassVar[Mapping[str, float]]  # of verify, per unit strike
+    horizon_power: ClassVar[float]  # horizons are even in T^(1 / power)
 
     states: int = 1024
     vols: int = 16
@@ -96,6 +99,11 @@ class ServingSet:
         """What each array holds; strike 1, rates and volatility per year, expiry in years."""
         at_points = "(samples, vols, points)"
         coded = "(samples, vols × points, …)"
+        gap = {
+            "gap": f"call above put, in that unit, {coded}",
+            "gap_tangents": "derivatives of the gap",
+        }
+        gap = {} if self.coding.gap is None else gap
         return {
             "state": "number of the market state",
             "rate": "per year, continuous",
@@ -114,8 +122,9 @@ class ServingSet:
             "points": f"where the state is given: {STATE_POINTS}, (samples, 2, 1)",
             "features": "rate and dividend yield as ln(1 + rate / 3 %), (samples, 2, 1)",
             "queries": f"coordinates of the field, {coded}",
-            "values": f"price / K above the offset of the coding, {coded}",
-            "scale": f"the most that the values can be, {coded}",
+            "values": f"price / K above the offset of the coding, in the coding's unit, {coded}",
+            "scale": f"the size of the output, in that unit, {coded}",
+            **gap,
             "weights": f"the larger of 1 and K/S, spot over strike of the mirrored call, {coded}",
             "feature_tangents": f"derivatives of the features along {', '.join(DIRECTIONS)}",
             "query_tangents": "of the queries",
@@ -131,6 +140,8 @@ class ServingSet:
             "points": self.points,
             "seed": self.seed,
             "domain": self.domain.as_dict(),
+            "drawn_from": self.domain.widened().as_dict(),
+            "horizon_power": self.horizon_power,
             "grid": {
                 "n_space": self.grid.n_space,
                 "n_time": self.grid.n_time,
@@ -199,8 +210,9 @@ class ServingSet:
         corner = sobol(self.seed, 0, first, size, 2)[:n]
         inner = sobol(self.seed, 1, first * self._vols_drawn, size * self._vols_drawn, 2)
         inner = inner.reshape(size, self._vols_drawn, 2)[:n, : self.vols].reshape(-1, 2)
-        d = self.domain
+        d = self.domain.widened()
         low, high = np.power(d.volatility, 0.25)
+        shortest = max(_SHORTEST, d.expiry[0])
 
         def single(values: FloatArray) -> FloatArray:
             return values.astype(np.float32).astype(np.float64)  # stored exactly as solved
@@ -209,7 +221,7 @@ class ServingSet:
         return state, Options.of(
             spot=1.0,
             strike=1.0,
-            expiry=_between((max(_SHORTEST, d.expiry[0]), d.expiry[1]), inner[:, 1]),
+            expiry=_between((shortest, d.expiry[1]), inner[:, 1] ** self.horizon_power),
             rate=single(np.repeat(_even(d.rate, corner[:, 0]), self.vols)),
             dividend_yield=single(np.repeat(_even(d.dividend_yield, corner[:, 1]), self.vols)),
             volatility=single(_between((low, high), inner[:, 0]) ** 4),
@@ -224,10 +236,10 @@ class ServingSet:
     def _label(self, options: Options, rng: np.random.Generator) -> dict[str, FloatArray]:
         """Solve a few surfaces and read labels at random points of each."""
         surface = solve_surface(
-            options, self.grid, log_moneyness=self.domain.log_moneyness, greeks=True
+            options, self.grid, log_moneyness=self.domain.widened().log_moneyness, greeks=True
         )
         x = np.log(surface.spot)
-        low, high = self.domain.log_moneyness
+        low, high = self.domain.widened().log_moneyness
         first = int(np.ceil(_EARLIEST * self.grid.n_time))
         is_inside = (x >= low) & (x <= high)
         error = np.where(is_inside[:, None, :], surface.error[:, first:], 0.0).max(axis=(1, 2))
@@ -287,10 +299,12 @@ class ServingSet:
         return draw_surfaces(arrays, LABELS)
 
 
+@dataclass(frozen=True, kw_only=True)
 class EuropeanSet(ServingSet):
     """European puts."""
 
     coding = EUROPEAN
+    horizon_power = 2.0
     gate = 1e-6
     tolerances: ClassVar[Mapping[str, float]] = {
         "price": 2e-6,
@@ -300,6 +314,7 @@ class EuropeanSet(ServingSet):
         "rho": 2e-5,
         "dividend_rho": 2e-5,
     }
+    grid: FDSettings = field(default_factory=lambda: FDSettings(n_space=144, n_time=72))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,6 +322,7 @@ class AmericanSet(ServingSet):
     """American puts."""
 
     coding = AMERICAN
+    horizon_power = 1.25
     gate = 2e-5
     tolerances: ClassVar[Mapping[str, float]] = {
         "price": 5e-5,
@@ -350,21 +366,31 @@ def _code(coding: Coding, put: Put, labels: Mapping[str, FloatArray]) -> dict[st
     above = {name: labels[name] - offset[name] for name in LABELS}
     slopes = [spot * above["delta"], above["vega"], above["rho"], above["dividend_rho"]]
     state = np.stack([put.rate[:, 0, 0], put.dividend_yield[:, 0, 0]], axis=1)
+    unit = coding.unit(put)
+    reach = np.ones((*put.log_moneyness.shape, len(DIRECTIONS)))
+    reach[..., 0], reach[..., 1] = coding.reach(put)
+    stretch = reach / unit[..., None]
     turns = np.zeros((n, 2, len(DIRECTIONS), 1))  # the state moves along its own two directions
     for point, name in enumerate(("rate", "dividend_yield")):
         turns[:, point, DIRECTIONS.index(name), 0] = rate_slope(state[:, point])
+    gap = {}
+    if coding.gap is not None:
+        gap = {
+            "gap": flat((coding.gap(put, np) / unit)[..., None]),
+            "gap_tangents": flat((stretch * tangents(coding.gap, put))[..., None]),
+        }
     return {
         "points": np.broadcast_to(np.array(STATE_POINTS)[:, None], (n, 2, 1)),
         "features": code_rate(state)[..., None],
         "queries": flat(coding.queries(put, np)),
-        "values": flat(above["price"][..., None]),
-        "scale": flat(coding.scale(put, np)[..., None]),
+        "values": flat((above["price"] / unit)[..., None]),
+        "scale": flat((coding.scale(put, np) / unit)[..., None]),
         "weights": flat(np.maximum(1.0, 1.0 / spot)[..., None]),
         "feature_tangents": turns,
-        "query_tangents": flat(coding.query_tangents(put)),
-        "scale_tangents": flat(coding.scale_tangents(put)[..., None]),
-        "value_tangents": flat(np.stack(slopes, axis=-1)[..., None]),
-    }
+        "query_tangents": flat(reach[..., None] * coding.query_tangents(put)),
+        "scale_tangents": flat((stretch * tangents(coding.scale, put))[..., None]),
+        "value_tangents": flat((stretch * np.stack(slopes, axis=-1))[..., None]),
+    } | gap
 
 
 def _stopped(

@@ -1,53 +1,115 @@
-"""python -m pricing: price a book, compare engines, invert quotes, measure."""
+"""python -m pricing, or amo-pricing: price a book, compare engines, invert quotes, measure.
+
+``--help`` answers before pandas, numba and torch are loaded: commands load what they need.
+"""
 
 import argparse
 import json
 import os
+import re
 import sys
 import time
-from collections.abc import Sequence
+import tomllib
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
-import pandas as pd
-
-from amo.errors import CheckpointError
+from amo.errors import CheckpointError, SettingsError
 from amo.files import FileError, write_text
-from pricing.batch import implied_vol_frame, price_frame
-from pricing.comparison import compare_frame
-from pricing.contracts import OptionFrameError
-from pricing.engines import ENGINES
-from pricing.files import check_writable, read_table, write_table
+from pricing.registry import ENGINES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EXAMPLES = """examples:
-  python -m pricing price book.csv -o priced.csv --engine fd --greeks
-  python -m pricing compare book.parquet --engines quantlib,fd,fd-fast
-  python -m pricing implied-vol quotes.csv -o vols.csv --price-column mid
-  python -m pricing bench --json docs/results/engines.json
+  amo-pricing price book.csv -o priced.csv --engine fd --greeks
+  amo-pricing price chain.tsv -o priced.parquet --exercise american
+  amo-pricing compare book.parquet --engines quantlib,fd,fd-fast
+  amo-pricing implied-vol quotes.csv.gz -o - --price-column mid < quotes.csv.gz
+  amo-pricing app
 
 columns: spot, strike, expiry (years), rate, dividend_yield, volatility, option_type (call/put),
-exercise (european/american); S, K, T, r, q, sigma and other usual names are understood."""
+exercise (european/american); S, K, T, r, q, sigma and other usual names are understood.
+tables: .csv, .tsv, .txt (comma, semicolon or tab), .csv.gz, .parquet; - is CSV on standard input or
+output."""
+
+# What the library calls an argument, and what it is called here.
+_FLAGS = {
+    "columns={": "--column ",
+    'exercise="american" or exercise="european"': "--exercise american or --exercise european",
+    "exercise='american'": "--exercise american",
+    "exercise='european'": "--exercise european",
+    'errors="coerce"': "--errors coerce",
+    "price_column=": "--price-column",
+    'engine="': '--engine "',
+    "workers=": "--workers",
+    "columns= maps": "--column maps",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 if all went well, 1 if rows or files were refused, 2 for bad usage."""
-    parser = _parser()
-    args = parser.parse_args(arguments)
+    """Run one command; 0 if all went well, 1 if rows or files were refused, 2 for bad usage.
+
+    Anything else that goes wrong is a fault of this program, and says so by its traceback.
+    """
+    args = _parser().parse_args(arguments)
+    from pricing.contracts import AssumptionWarning, OptionFrameError
+
+    run: Callable[[argparse.Namespace], int] = args.run
     try:
-        return int(args.run(args))
+        with warnings.catch_warnings():
+            _print_at_once(AssumptionWarning)
+            return run(args)
+    except SettingsError as error:  # an argument that argparse cannot judge
+        return _fail(error, 2)
     except (OptionFrameError, FileError, CheckpointError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except ValueError as error:  # an argument that argparse cannot judge
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return _fail(error, 1)
+    except BrokenPipeError:  # whoever read standard output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("interrupted: nothing was written", file=sys.stderr)
         return 130
 
 
+def _fail(error: Exception, code: int) -> int:
+    print(f"error: {_in_flags(str(error))}", file=sys.stderr)
+    return code
+
+
+def _in_flags(text: str) -> str:
+    """Return a message of the library in words of the command line."""
+    text = re.sub(r'columns=\{"(\w+)": ([^}]*)\}', r"--column \1=\2", text)
+    for ours, theirs in _FLAGS.items():
+        text = text.replace(ours, theirs)
+    return text
+
+
+def _print_at_once(kind: type[Warning]) -> None:
+    """Print warnings of that kind as one line each, until the surrounding block ends."""
+    as_ever = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, kind):
+            print(f"warning: {_in_flags(str(message))}", file=sys.stderr)
+        else:
+            as_ever(message, category, filename, lineno, file, line)
+
+    warnings.simplefilter("always", kind)
+    warnings.showwarning = show
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m pricing",
+        prog="amo-pricing" if Path(sys.argv[0]).name == "amo-pricing" else "python -m pricing",
         description="Price option books held in CSV or Parquet files.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -113,8 +175,27 @@ def _parser() -> argparse.ArgumentParser:
     assess.add_argument("--contracts", type=int, default=5_000, metavar="N")
     assess.add_argument("--seed", type=int, default=2_026, metavar="N")
 
+    fuzz = _command(commands, "fuzz", "try to break the surrogates and their stated errors", _fuzz)
+    fuzz.add_argument("--rows", type=_count, default=20_000, metavar="N", help="in all")
+    fuzz.add_argument("--seed", type=int, default=1, metavar="S")
+    fuzz.add_argument("--engine", default="amo", choices=["amo", "fd"])
+    fuzz.add_argument(
+        "--json", type=Path, nargs="?", const=Path("-"), metavar="FILE", help="default: a table"
+    )
+    fuzz.add_argument("--workers", type=_count, default=os.cpu_count(), metavar="N")
+
     _command(commands, "report", "write the README's tables from the results files", _report)
+    app = _command(commands, "app", "serve the dashboard; further words go to Streamlit", _app)
+    app.add_argument("streamlit", nargs=argparse.REMAINDER, help="e.g. --server.port 8600")
     return parser
+
+
+def _count(text: str) -> int:
+    """Read a number from 1 on."""
+    number = int(text) if text.strip().lstrip("+").isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"takes a number from 1 on, not {text!r}")
+    return number
 
 
 def _command(
@@ -135,9 +216,14 @@ def _command(
 
 
 def _add_book(command: argparse.ArgumentParser, *, needs_output: bool = True) -> None:
-    command.add_argument("book", type=Path, help=".csv or .parquet, one option a row")
+    command.add_argument("book", type=Path, help="a table, one option a row; - is standard input")
     command.add_argument(
-        "-o", "--output", type=Path, required=needs_output, help=".csv or .parquet"
+        "-o", "--output", type=Path, required=needs_output, help="a table; - is standard output"
+    )
+    command.add_argument(
+        "--exercise",
+        choices=["european", "american"],
+        help="the style of a table without such a column; else European is assumed, and said",
     )
     command.add_argument(
         "--column",
@@ -146,7 +232,7 @@ def _add_book(command: argparse.ArgumentParser, *, needs_output: bool = True) ->
         metavar="NAME=LABEL",
         help="where a column has another name, e.g. --column spot=Px_Last",
     )
-    command.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N")
+    command.add_argument("--workers", type=_count, default=os.cpu_count(), metavar="N")
 
 
 def _add_errors(command: argparse.ArgumentParser) -> None:
@@ -161,11 +247,13 @@ def _add_errors(command: argparse.ArgumentParser) -> None:
 def _columns(args: argparse.Namespace) -> dict[str, str]:
     pairs = [text.partition("=") for text in args.column]
     if bad := [name for name, equals, _ in pairs if not equals]:
-        raise ValueError(f"--column takes NAME=LABEL, got {', '.join(bad)}")
+        raise SettingsError(f"--column takes NAME=LABEL, got {', '.join(bad)}")
     return {name: label for name, _, label in pairs}
 
 
-def _save(frame: pd.DataFrame, args: argparse.Namespace, start: float) -> None:
+def _save(frame: "pd.DataFrame", args: argparse.Namespace, start: float) -> None:
+    from pricing.files import write_table
+
     write_table(frame, args.output)
     n_bad = int((frame["error"] != "").sum()) if "error" in frame else 0
     bad = f", {n_bad} with a reason in column error" if n_bad else ""
@@ -174,6 +262,9 @@ def _save(frame: pd.DataFrame, args: argparse.Namespace, start: float) -> None:
 
 
 def _price(args: argparse.Namespace) -> int:
+    from pricing.batch import price_frame
+    from pricing.files import check_writable, read_table
+
     start = time.perf_counter()
     check_writable(args.output)
     greeks = {None: False, "first": True, "second": "second"}[args.greeks]
@@ -185,6 +276,7 @@ def _price(args: argparse.Namespace) -> int:
         error_bars=args.error_bars,
         out_of_domain=args.out_of_domain,
         errors=args.errors,
+        exercise=args.exercise,
         columns=_columns(args),
         workers=args.workers,
     )
@@ -193,6 +285,9 @@ def _price(args: argparse.Namespace) -> int:
 
 
 def _implied_vol(args: argparse.Namespace) -> int:
+    from pricing.batch import implied_vol_frame
+    from pricing.files import check_writable, read_table
+
     start = time.perf_counter()
     check_writable(args.output)
     inverted = implied_vol_frame(
@@ -202,6 +297,7 @@ def _implied_vol(args: argparse.Namespace) -> int:
         error_bars=args.error_bars,
         out_of_domain=args.out_of_domain,
         errors=args.errors,
+        exercise=args.exercise,
         columns=_columns(args),
         workers=args.workers,
     )
@@ -210,12 +306,18 @@ def _implied_vol(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
+    import pandas as pd
+
+    from pricing.comparison import compare_frame
+    from pricing.files import check_writable, read_table, write_table
+
     if args.output:
         check_writable(args.output)
     found = compare_frame(
         read_table(args.book),
         args.engines.split(","),
         reference=args.reference,
+        exercise=args.exercise,
         columns=_columns(args),
         workers=args.workers,
     )
@@ -230,24 +332,71 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _bench(args: argparse.Namespace) -> int:
-    from pricing import bench  # noqa: PLC0415  # torch is slow to import
+    from pricing import bench
 
     results = bench.run(n_contracts=args.contracts, n_rows=args.rows, n_book=args.book)
-    text = json.dumps(results, indent=2) + "\n"
-    if args.json is None:
-        print(bench.as_text(results))
-    elif args.json == Path("-"):
-        print(text, end="")
-    else:
-        write_text(text, args.json)
-        print(f"wrote {args.json}", file=sys.stderr)
+    _publish(results, bench.as_text, args.json)
     return 0
 
 
+def _fuzz(args: argparse.Namespace) -> int:
+    from pricing import fuzz
+
+    results = fuzz.run(args.rows, args.seed, args.engine, workers=args.workers)
+    _publish(results, fuzz.as_text, args.json)
+    return 1 if fuzz.faults(results) else 0
+
+
+def _publish(
+    results: dict[str, Any], as_text: Callable[[dict[str, Any]], str], to: Path | None
+) -> None:
+    """Print results for people, or write them as JSON to standard output or to a file."""
+    if to is None:
+        print(as_text(results))
+        return
+    text = json.dumps(results, indent=2) + "\n"
+    if to == Path("-"):
+        print(text, end="")
+    else:
+        write_text(text, to)
+        print(f"wrote {to}", file=sys.stderr)
+
+
+def _app(args: argparse.Namespace) -> int:
+    """Become Streamlit's server of the dashboard, with the dashboard's own settings."""
+    from importlib.util import find_spec
+
+    found = find_spec("app")
+    if find_spec("streamlit") is None or found is None or found.origin is None:
+        raise SettingsError('the dashboard is not installed: pip install "amo-pricing[app]"')
+    home = Path(found.origin).parent
+    command = [sys.executable, "-m", "streamlit", "run", str(home / "main.py")]
+    sys.stdout.flush()
+    os.execv(sys.executable, [*command, *_settings(home), *args.streamlit])  # noqa: S606
+
+
+def _settings(home: Path) -> list[str]:
+    """Return Streamlit's settings as flags: it looks for its file where it is started."""
+    beside, checkout = home / "config.toml", home.parent / ".streamlit" / "config.toml"
+    path = beside if beside.is_file() else checkout
+    flags = []
+
+    def flatten(settings: dict[str, Any], prefix: str) -> None:
+        for name, value in settings.items():
+            if isinstance(value, dict):
+                flatten(value, f"{prefix}{name}.")
+            else:
+                text = str(value).lower() if isinstance(value, bool) else value
+                flags.append(f"--{prefix}{name}={text}")
+
+    flatten(tomllib.loads(path.read_text(encoding="utf-8")), "")
+    return flags
+
+
 def _assess(args: argparse.Namespace) -> int:
-    from amo import checkpoint  # noqa: PLC0415  # torch is slow to import
-    from pricing.assessment import assess  # noqa: PLC0415
-    from pricing.surrogate import Surrogate  # noqa: PLC0415
+    from amo import checkpoint
+    from pricing.assessment import assess
+    from pricing.surrogate import Surrogate
 
     surrogate = Surrogate.load(args.model)
     found = assess(surrogate, args.contracts, args.seed)
@@ -261,7 +410,7 @@ def _assess(args: argparse.Namespace) -> int:
 
 
 def _report(_: argparse.Namespace) -> int:
-    from pricing import report  # noqa: PLC0415  # torch is slow to import
+    from pricing import report
 
     for path in report.write():
         print(f"wrote {path}", file=sys.stderr)

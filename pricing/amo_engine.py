@@ -1,5 +1,10 @@
-"""The engine "amo": the shipped surrogates behind one door, and the domain they do not leave."""
+"""The engine "amo": the shipped surrogates behind one door, and the domain they do not leave.
 
+Models are looked for in the folder that the environment variable ``AMO_MODELS`` names, or else
+inside the installed package, or else in ``models`` of the checkout.
+"""
+
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +19,15 @@ from pricing.encoding import AMERICAN, EUROPEAN
 from pricing.packs import IntArray
 from pricing.surrogate import Progress, Surrogate, Values
 
-MODELS = Path(__file__).parents[1] / "models"
+_LOST = "the network gave no finite number: choose another engine for this row"
+
+
+def models_folder() -> Path:
+    """Return where the models are, whether or not they are there."""
+    if named := os.environ.get("AMO_MODELS"):
+        return Path(named)
+    shipped = Path(__file__).parent / "shipped_models"
+    return shipped if shipped.is_dir() else Path(__file__).parents[1] / "models"
 
 
 @dataclass(frozen=True)
@@ -26,12 +39,13 @@ class SurrogateEngine:
     name: str = "amo"
 
     @classmethod
-    def load(cls, folder: Path = MODELS, device: torch.device | str = "cpu") -> Self:
-        """Read both model folders."""
+    def load(cls, folder: Path | None = None, device: torch.device | str = "cpu") -> Self:
+        """Read both model folders, by default those of :func:`models_folder`."""
+        folder = models_folder() if folder is None else folder
         if missing := [c.name for c in (EUROPEAN, AMERICAN) if not (folder / c.name).is_dir()]:
             raise CheckpointError(
-                f"{folder} holds no model {' and no model '.join(missing)}: `make models` trains "
-                "them, or choose another engine"
+                f"{folder} holds no model {' and no model '.join(missing)}: set AMO_MODELS to a "
+                "folder that does, let `make models` train them, or choose another engine"
             )
         european, american = (
             Surrogate.load(folder / coding.name, device) for coding in (EUROPEAN, AMERICAN)
@@ -41,8 +55,9 @@ class SurrogateEngine:
         return cls(european, american)
 
     @classmethod
-    def load_all(cls, folder: Path = MODELS, device: torch.device | str = "cpu") -> list[Self]:
+    def load_all(cls, folder: Path | None = None, device: torch.device | str = "cpu") -> list[Self]:
         """Read the player and, where it is there, its rival: a plain MLP on the same coding."""
+        folder = models_folder() if folder is None else folder
         player, rival = cls.load(folder, device), folder / "american-mlp"
         if not rival.is_dir():
             return [player]
@@ -65,10 +80,13 @@ class SurrogateEngine:
         options: Options,
         quantities: Sequence[str],
         *,
-        workers: int | None = None,  # noqa: ARG002  # torch has threads of its own
+        workers: int | None = None,
         progress: Progress = None,
     ) -> tuple[Values, dict[int, str]]:
-        """Return price and Greeks; rows outside of the domain are failures, never numbers."""
+        """Return price and Greeks; rows outside of the domain are failures, never numbers.
+
+        ``workers`` is the number of threads, by default one a core.
+        """
         values = {name: np.full(len(options), np.nan) for name in quantities}
         failures: dict[int, str] = {}
         is_inside = np.ones(len(options), dtype=np.bool_)
@@ -76,9 +94,11 @@ class SurrogateEngine:
             failures.update(dict.fromkeys(np.flatnonzero(mask).tolist(), reason))
             is_inside &= ~mask
         for surrogate, rows in self._shares(options, is_inside):
-            part = surrogate.evaluate(options.take(rows), quantities, progress)
+            part = surrogate.evaluate(options.take(rows), quantities, progress, workers)
             for name in quantities:
                 values[name][rows] = part[name]
+            is_lost = ~np.isfinite(list(part.values())).all(axis=0)
+            failures.update(dict.fromkeys(rows[is_lost].tolist(), _LOST))
         return values, failures
 
     def price_error(self, options: Options) -> FloatArray:
@@ -89,7 +109,12 @@ class SurrogateEngine:
         return result
 
     def implied_volatility(
-        self, options: Options, price: FloatArray, *, progress: Progress = None
+        self,
+        options: Options,
+        price: FloatArray,
+        *,
+        workers: int | None = None,
+        progress: Progress = None,
     ) -> FloatArray:
         """Return the volatility in the domain that gives each price, NaN where there is none."""
         result = np.full(len(options), np.nan)
@@ -97,7 +122,9 @@ class SurrogateEngine:
         known = options.with_values(volatility=np.full(len(options), 0.5 * (low + high)))
         is_inside = self.inside(known)
         for surrogate, rows in self._shares(options, is_inside):
-            result[rows] = surrogate.implied_volatility(options.take(rows), price[rows], progress)
+            result[rows] = surrogate.implied_volatility(
+                options.take(rows), price[rows], progress, workers
+            )
         if progress is not None:
             progress(int((~is_inside).sum()))
         return result

@@ -15,8 +15,11 @@ from pricing import engines, limits, regions
 from pricing.contracts import BoolArray, FloatArray, Options
 from pricing.encoding import mirrored
 from pricing.fd import FDSettings, solve_surface
+from pricing.registry import get_engine
 from pricing.samples import BOX, STRIKE, draw
+from pricing.stated_error import FLOOR, Lattice, StatedError
 from pricing.surrogate import Surrogate
+from pricing.threads import n_cores
 
 QUANTITIES = ("price", "delta", "gamma", "vega", "theta", "rho", "dividend_rho")
 BAND = 0.01  # around the exercise boundary, where gamma jumps and Greeks are not counted
@@ -52,6 +55,7 @@ def assess(surrogate: Surrogate, n: int = 5_000, seed: int = 2_026) -> dict[str,
         "histogram": _histogram(found["box"]["price"] - truth["box"]["price"]),
         "domain": _errors(found["domain"], truth["domain"], np.ones(n, dtype=np.bool_)),
         "regions": _by_region(stratified, found["regions"], truth["regions"]),
+        "stated_error": _stated(surrogate, max(n // 100, 2), rng).to_dict(),
         "surfaces": _surfaces(surrogate, 200 if n >= 1_000 else 8, rng),
         "bounds": _bounds([box, whole], [found["box"], found["domain"]]),
         "ladder": _ladder(surrogate, 200 if n >= 1_000 else 8, rng),
@@ -94,10 +98,10 @@ def _one_region_after_another(
 
 
 def _truth(options: Options, text: str) -> Values:
-    engine = engines.get_engine("fd" if options.is_american[0] else "analytic")
+    engine = get_engine("fd" if options.is_american[0] else "analytic")
     parts = []
     for rows in _slices(len(options), _PART, text):
-        values, failures = engine.evaluate(options.take(rows), QUANTITIES)
+        values, failures = engines.evaluate(engine, options.take(rows), QUANTITIES)
         if failures:
             raise ArithmeticError(f"the referee failed on {len(failures)} contracts: {failures}")
         parts.append(values)
@@ -141,6 +145,34 @@ def _by_region(options: Options, found: Values, truth: Values) -> list[dict[str,
         errors = {name: _spread((found[name] - truth[name])[here]) for name in QUANTITIES}
         rows.append({**words, "contracts": int(here.sum()), **errors})
     return rows
+
+
+def _stated(surrogate: Surrogate, n: int, rng: np.random.Generator) -> StatedError:
+    """Measure ``n`` puts in every cell of the model's domain, against formula or QuantLib."""
+    american = surrogate.coding.is_american
+    referee = get_engine("quantlib" if american else "analytic")
+    lattice = Lattice.of(surrogate.domain)
+    largest = np.zeros(lattice.shape)
+    blocks = int(np.prod(lattice.shape[3:]))
+    for put in tqdm(lattice.draw(n, rng), "stated errors", blocks, delay=1.0, file=sys.stderr):
+        options = Options.of(
+            spot=np.exp(put.log_moneyness),
+            strike=1.0,
+            expiry=put.time_to_expiry,
+            rate=put.rate,
+            dividend_yield=put.dividend_yield,
+            volatility=put.volatility,
+            is_call=False,
+            is_american=american,
+        )
+        truth = engines.evaluate(referee, options, ("price",), workers=n_cores())[0]["price"]
+        found = surrogate.evaluate(options, ("price",))["price"]
+        error = np.maximum(np.abs(found - truth) - FLOOR, 0.0)
+        scale = surrogate.coding.scale(put, np)
+        # a row that the referee failed on says nothing; without a scale there is nothing to err in
+        share = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
+        np.maximum.at(largest, lattice.numbers(put), np.nan_to_num(share))
+    return StatedError.measured(lattice, largest)
 
 
 def _away_from_boundary(options: Options) -> BoolArray:

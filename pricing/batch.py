@@ -1,7 +1,7 @@
 """Books in, books out: the DataFrame doors of the library."""
 
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -10,10 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 from tqdm import tqdm
 
-from pricing import black_scholes, engines
+from amo.errors import SettingsError
+from pricing import black_scholes, engines, registry
 from pricing.contracts import (
     BoolArray,
     Errors,
+    Exercise,
     FloatArray,
     OptionFrameError,
     Options,
@@ -55,6 +57,7 @@ def price_frame(
     error_bars: bool = False,
     out_of_domain: OutOfDomain = "fallback",
     errors: Errors = "raise",
+    exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
     workers: int | None = None,
     progress: Progress = None,
@@ -66,7 +69,7 @@ def price_frame(
     frame
         One option a row; columns and units in :mod:`pricing.contracts`. It is not changed.
     engine
-        A name of :data:`pricing.engines.ENGINES`, or an engine.
+        A name of :data:`pricing.ENGINES`, or an engine.
     greeks
         True: delta, gamma, vega, theta, rho. "second": also dividend_rho, vanna, volga, charm.
         False: none. Or the names wanted.
@@ -83,11 +86,15 @@ def price_frame(
     errors
         "raise": one bad row raises :class:`OptionFrameError`, which lists them all. "coerce":
         bad rows get NaN and their reason in column ``error``.
+    exercise
+        "european" or "american": the style of a frame that has no such column. Without either,
+        rows are taken as European, with an :class:`AssumptionWarning`.
     columns
         Where the frame's names differ: ``{"spot": "Px_Last"}``.
     workers
-        Threads (fd) or processes (quantlib; then guard your script by
-        ``if __name__ == "__main__"``). Numbers do not depend on it.
+        Threads (amo, fd; by default one a core) or processes (quantlib; by default one; guard
+        your script by ``if __name__ == "__main__"`` where you want more). Numbers do not depend on
+        it.
     progress
         True or False for a bar after a second of work; by default on a terminal only. Or a
         function of rows done and rows in all.
@@ -96,21 +103,23 @@ def price_frame(
     -------
     DataFrame
         The frame's own columns, index and order, plus ``price``, the Greeks and ``engine``, the
-        name of the one that priced the row; with engine "amo" also ``in_domain``.
+        name of the one that priced the row; with engine "amo" also ``in_domain``. Prices and
+        Greeks keep the bounds of :mod:`pricing.limits`.
     """
-    chosen = engines.get_engine(engine)
+    chosen = registry.get_engine(engine)
     bounded = chosen if isinstance(chosen, BoundedEngine) else None
     quantities = ("price", *_greek_names(greeks))
     if error_bars and isinstance(chosen, engines.FDEngine):
         quantities = (*quantities, "price_error")
     elif error_bars and bounded is None:
-        raise ValueError(f'engine "{chosen.name}" states no error; engines "amo" and "fd" do')
+        raise SettingsError(f'engine "{chosen.name}" states no error; engines "amo" and "fd" do')
     added = dict.fromkeys([*quantities, "engine"])
     added |= dict.fromkeys(["price_error"] * error_bars + ["in_domain"] * (bounded is not None))
     added |= dict.fromkeys(["error"] * (errors == "coerce"))
     _check_request(frame, list(added), errors, units)
     _check_choice("out_of_domain", out_of_domain, get_args(OutOfDomain))
-    options, problems = read_options(frame, columns)
+    check_workers(workers)
+    options, problems = read_options(frame, columns, exercise=exercise)
     routes = _routes(chosen, options, good_rows(len(frame), problems), out_of_domain)
     for route in routes:
         problems += _refused(route, options)
@@ -144,6 +153,7 @@ def implied_vol_frame(
     error_bars: bool = False,
     out_of_domain: Literal["fallback", "nan"] = "fallback",
     errors: Errors = "raise",
+    exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
     workers: int | None = None,
     progress: Progress = None,
@@ -158,10 +168,11 @@ def implied_vol_frame(
     ``error_bars`` adds ``implied_volatility_error``: the stated error of the price over vega. Where
     that is large, the quote has less time value than the model can see.
     """
-    chosen = engines.get_engine(engine)
+    chosen = registry.get_engine(engine)
     bounded = chosen if isinstance(chosen, BoundedEngine) else None
     if error_bars and bounded is None:
-        raise ValueError(f'engine "{chosen.name}" states no error of volatilities; "amo" does')
+        raise SettingsError(f'engine "{chosen.name}" states no error of volatilities; "amo" does')
+    check_workers(workers)
     added = ["implied_volatility", "inverted_by", "error"]
     added += ["implied_volatility_error"] * error_bars
     _check_request(frame, added, errors, "natural")
@@ -172,7 +183,7 @@ def implied_vol_frame(
             f"{list(getattr(frame, 'columns', ()))}: pass price_column="
         )
     _check_choice("out_of_domain", out_of_domain, ("fallback", "nan"))
-    options, problems = read_options(frame, columns, unread=("volatility",))
+    options, problems = read_options(frame, columns, ("volatility",), exercise)
     root = np.sqrt(np.maximum(options.expiry, 1e-12))  # NaN stays NaN
     options = options.with_values(volatility=0.5 / root)  # a mild one, to ask who is refused
     if bounded is None:
@@ -221,13 +232,21 @@ def _greek_names(greeks: Greeks) -> tuple[str, ...]:
         return ()
     if greeks == "second":
         return (*FIRST_GREEKS, *SECOND_GREEKS)
-    names = (greeks,) if isinstance(greeks, str) else tuple(greeks)
-    if unknown := [name for name in names if name not in QUANTITIES[1:]]:
-        raise ValueError(
+    names = (greeks,) if isinstance(greeks, str) or not isinstance(greeks, Iterable) else greeks
+    wanted = tuple(dict.fromkeys(names))
+    if unknown := [name for name in wanted if name not in QUANTITIES[1:]]:
+        raise SettingsError(
             f'greeks= takes True, False, "second" or names of {", ".join(QUANTITIES[1:])}; '
             f"got {unknown}"
         )
-    return names
+    return wanted
+
+
+def check_workers(workers: int | None) -> None:
+    """Raise SettingsError unless it is None or a number of threads or processes."""
+    is_number = isinstance(workers, int | np.integer) and not isinstance(workers, bool)
+    if workers is not None and not (is_number and workers >= 1):
+        raise SettingsError(f"workers= takes a number from 1 on, or None; got {workers!r}")
 
 
 def _check_request(frame: pd.DataFrame, added: Sequence[str], errors: str, units: str) -> None:
@@ -242,7 +261,7 @@ def _check_request(frame: pd.DataFrame, added: Sequence[str], errors: str, units
 
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
-        raise ValueError(f"{name}= takes {', '.join(map(repr, choices))}; got {value!r}")
+        raise SettingsError(f"{name}= takes {', '.join(map(repr, choices))}; got {value!r}")
 
 
 def _routes(
@@ -256,8 +275,8 @@ def _routes(
     if out_of_domain == "fallback":
         is_unknown = is_readable & ~is_known
         routes += [
-            Route(other, np.flatnonzero(is_unknown & mask))
-            for other, mask in engines.fallbacks(options)
+            Route(other, np.flatnonzero(mask))
+            for other, mask in registry.fallbacks(options, is_unknown)
         ]
     return routes
 

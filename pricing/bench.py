@@ -24,6 +24,7 @@ from pricing.batch import price_frame
 from pricing.contracts import FloatArray, Options
 from pricing.engines import FIRST_GREEKS
 from pricing.implied_vol import implied_volatility
+from pricing.registry import get_engine
 from pricing.samples import BOX, STATES, draw_book, frame_of, random_options
 
 _SEED = 20_261_116
@@ -68,10 +69,10 @@ def run(
 
 def _american(n: int) -> dict[str, dict[str, float]]:
     options = random_options(n, seed=_SEED, is_american=True)
-    truth = _values(engines.get_engine("quantlib-high-precision"), options, ("price",))["price"]
+    truth = _values(get_engine("quantlib-high-precision"), options, ("price",))["price"]
     return {
         name: _american_row(
-            engines.get_engine(name), options, truth, n_timed=60 if name == "quantlib-fd" else n
+            get_engine(name), options, truth, n_timed=60 if name == "quantlib-fd" else n
         )
         for name in _AMERICAN
     }
@@ -109,13 +110,13 @@ def _american_row(
 def _surrogates(n: int, n_book: int) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     """Return table rows of the surrogates, and how they compare with QdFp fast on one book."""
     options = random_options(n, seed=_SEED, is_american=True)
-    truth = _values(engines.get_engine("quantlib-high-precision"), options, ("price",))["price"]
+    truth = _values(get_engine("quantlib-high-precision"), options, ("price",))["price"]
     book = draw_book(n_book)
     rows = {
         engine.name: _surrogate_row(engine, book, options, truth)
         for engine in SurrogateEngine.load_all()
     }
-    loop, few = engines.get_engine("quantlib-fast"), book.take(slice(0, _LOOPED))
+    loop, few = get_engine("quantlib-fast"), book.take(slice(0, _LOOPED))
     _values(loop, few.take(slice(0, 2)), ("price",))
     quotes = _values(loop, few, ("price",))["price"]
     five = ("price", *FIRST_GREEKS)
@@ -129,7 +130,7 @@ def _surrogates(n: int, n_book: int) -> tuple[dict[str, dict[str, float]], dict[
     engine = SurrogateEngine.load()
     european = random_options(n_book, seed=_SEED + 2, is_american=False)
     european = european.with_values(rate=book.rate, dividend_yield=book.dividend_yield)
-    formula = engines.get_engine("analytic")
+    formula = get_engine("analytic")
     return rows, {
         "rows": float(n_book),
         "states": float(STATES),

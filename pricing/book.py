@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from pricing.batch import OutOfDomain, price_frame
-from pricing.contracts import FloatArray, OptionFrameError, Options
-from pricing.engines import Engine, get_engine
+from pricing.contracts import Exercise, FloatArray, OptionFrameError, Options, good_rows
+from pricing.engines import Engine
 from pricing.reading import read_numbers, read_options
+from pricing.registry import get_engine
 from pricing.samples import frame_of
 
 # Buckets of exposure: upper edges and their names.
@@ -38,13 +39,14 @@ def check_frame(
     *,
     unread: Sequence[str] = (),
     quantity: Hashable | None = None,
+    exercise: Exercise | None = None,
 ) -> pd.DataFrame:
     """Return what is wrong with a book: one line a bad cell, with ``row``, ``column``, ``reason``.
 
     ``row`` is the label of the row. ``unread`` names columns that are not needed, ``quantity`` the
     column of positions, if there is one.
     """
-    _, problems = read_options(frame, columns, unread)
+    _, problems = read_options(frame, columns, unread, exercise)
     if quantity is not None:
         read_numbers("quantity", frame[quantity], problems)
     parts = [
@@ -81,7 +83,7 @@ def exposure(
         spot 1 % up, ``gamma_1pct`` by which that changes, ``vega_1pt`` for volatility one point
         up, ``theta_day`` for a day passing, ``rho_1pt`` for the rate one point up.
     """
-    options, _ = read_options(priced, columns)
+    options, _ = read_options(priced, columns, ("exercise",))
     held = _quantities(priced, quantity)
     one_percent = 0.01 * options.spot
     sizes = {
@@ -109,6 +111,7 @@ def scenario_grid(
     spot_moves: Sequence[float],
     volatility_moves: Sequence[float],
     quantity: Hashable | None = None,
+    exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
     out_of_domain: OutOfDomain = "fallback",
     progress: Callable[[int, int], None] | None = None,
@@ -131,10 +134,8 @@ def scenario_grid(
         scenario, count nothing anywhere; ``attrs["left_out"]`` says how many they are.
     """
     chosen = get_engine(engine)
-    options, problems = read_options(frame, columns)
-    is_good = np.ones(len(frame), dtype=np.bool_)
-    for problem in problems:
-        is_good[problem.rows] = False
+    options, problems = read_options(frame, columns, exercise=exercise)
+    is_good = good_rows(len(frame), problems)
     good, held = options.take(is_good), _quantities(frame, quantity)[is_good]
 
     def value(moved: Options) -> FloatArray:

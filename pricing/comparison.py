@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pricing.contracts import FloatArray, OptionFrameError, Options
-from pricing.engines import FIRST_GREEKS, Engine, Values, evaluate, get_engine
+from amo.errors import SettingsError
+from pricing.batch import check_workers
+from pricing.contracts import Exercise, FloatArray, OptionFrameError, Options
+from pricing.engines import FIRST_GREEKS, Engine, Values, evaluate
 from pricing.reading import read_options
 from pricing.regions import label_regions
+from pricing.registry import get_engine
 
+_WARM_UP = 64  # rows of each style
 _SMALLEST_VEGA = 1e-3  # per unit strike: below, a price says nothing of volatility
 
 
@@ -32,21 +35,20 @@ class Comparison:
         each Greek.
     reference
         The engine the others are measured against.
-    errors, seconds, places
-        Errors of each engine row by row, its seconds region by region, and the rows' regions.
+    errors, places
+        Errors of each engine row by row, and the rows' regions.
     """
 
     rows: pd.DataFrame
     summary: pd.DataFrame
     reference: str
     errors: Mapping[str, dict[str, FloatArray]]
-    seconds: Mapping[str, FloatArray]
     places: pd.DataFrame
 
     @cached_property
     def regions(self) -> pd.DataFrame:
-        """Errors and times by engine and region of moneyness × expiry × volatility."""
-        return _by_region(self.errors, self.seconds, self.places)
+        """Errors by engine and region of moneyness × expiry × volatility."""
+        return _by_region(self.errors, self.places)
 
 
 def compare_frame(
@@ -55,6 +57,7 @@ def compare_frame(
     *,
     greeks: Sequence[str] = FIRST_GREEKS,
     reference: str | None = None,
+    exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
     workers: int | None = None,
     warm_up: bool = True,
@@ -68,7 +71,9 @@ def compare_frame(
     reference
         Name of the engine taken as truth; the first by default.
     warm_up
-        Whether each engine first prices one row untimed, so that compilation is not measured.
+        Whether each engine first prices some rows untimed, so that loading and compiling are not
+        measured. A book that takes less than a fifth of a second is then priced three times, and
+        the shortest time counts.
 
     Notes
     -----
@@ -78,21 +83,19 @@ def compare_frame(
     chosen = [get_engine(engine) for engine in engines]
     names = [engine.name for engine in chosen]
     if len(set(names)) < len(names) or not names:
-        raise ValueError(f"engines must be named once each, got {names}")
+        raise SettingsError(f"engines must be named once each, got {names}")
     truth = names[0] if reference is None else reference
     if truth not in names:
-        raise ValueError(f"the reference {truth!r} is not among the engines {names}")
-    options, problems = read_options(frame, columns)
+        raise SettingsError(f"the reference {truth!r} is not among the engines {names}")
+    check_workers(workers)
+    options, problems = read_options(frame, columns, exercise=exercise)
     if problems:
         raise OptionFrameError.from_problems(problems, frame.index)
     quantities = ("price", *dict.fromkeys((*greeks, "vega")))
-    regions = label_regions(options)
-    indices = regions.groupby(list(regions.columns), observed=True).indices.values()
-    groups = [np.asarray(rows, dtype=np.intp) for rows in indices]
     values, seconds = {}, {}
     for engine in chosen:
         values[engine.name], seconds[engine.name] = _timed(
-            engine, options, quantities, groups, workers, warm_up=warm_up
+            engine, options, quantities, workers, warm_up=warm_up
         )
     errors = {
         name: _errors(values[name], values[truth], options, ("price", *greeks)) for name in names
@@ -105,7 +108,7 @@ def compare_frame(
     rows = pd.concat([kept, pd.DataFrame(found, index=frame.index)], axis=1)
     summary = pd.DataFrame({name: _spread(errors[name]) for name in names}).T
     priced = {name: int(np.isfinite(values[name]["price"]).sum()) for name in names}
-    micro = [1e6 * seconds[n].sum() / priced[n] if priced[n] else np.nan for n in names]
+    micro = [1e6 * seconds[n] / priced[n] if priced[n] else np.nan for n in names]
     summary.insert(0, "microseconds", micro)
     summary.insert(1, "priced", list(priced.values()))
     summary.index.name = "engine"
@@ -114,8 +117,7 @@ def compare_frame(
         summary=summary,
         reference=truth,
         errors=errors,
-        seconds=seconds,
-        places=regions,
+        places=label_regions(options),
     )
 
 
@@ -123,28 +125,29 @@ def _timed(
     engine: Engine,
     options: Options,
     quantities: Sequence[str],
-    groups: Sequence[npt.NDArray[np.intp]],
     workers: int | None,
     *,
     warm_up: bool,
-) -> tuple[Values, FloatArray]:
-    """Price the rows an engine takes, region by region; NaN elsewhere. Seconds per region."""
+) -> tuple[Values, float]:
+    """Price the rows an engine takes, NaN elsewhere; return the seconds that took."""
     live = np.flatnonzero(options.expiry > 0)
     refused = [mask for mask, _ in engine.refusals(options.take(live))]
     is_taken = np.ones(len(options), dtype=np.bool_)
     is_taken[live[np.any(refused, axis=0)] if refused else []] = False
-    values = {name: np.full(len(options), np.nan) for name in quantities}
-    seconds = np.zeros(len(groups))
+    rows = np.flatnonzero(is_taken)
+    taken = options.take(rows)
     if warm_up:
-        evaluate(engine, options.take(np.flatnonzero(is_taken)[:1]), quantities)
-    for place, group in enumerate(groups):
-        rows = group[is_taken[group]]
+        first = [np.flatnonzero(taken.is_american == style)[:_WARM_UP] for style in (False, True)]
+        evaluate(engine, taken.take(np.concatenate(first)), quantities, workers=workers)
+    seconds: list[float] = []
+    while not seconds or (warm_up and len(seconds) < 3 and sum(seconds) < 0.2):
         start = time.perf_counter()
-        found, _ = evaluate(engine, options.take(rows), quantities, workers=workers)
-        seconds[place] = time.perf_counter() - start
-        for name in quantities:
-            values[name][rows] = found[name]
-    return values, seconds
+        found, _ = evaluate(engine, taken, quantities, workers=workers)
+        seconds.append(time.perf_counter() - start)
+    values = {name: np.full(len(options), np.nan) for name in quantities}
+    for name in quantities:
+        values[name][rows] = found[name]
+    return values, min(seconds)
 
 
 def _errors(
@@ -170,7 +173,6 @@ def _spread(errors: dict[str, FloatArray]) -> "pd.Series[float]":
 
 def _by_region(
     errors: Mapping[str, dict[str, FloatArray]],
-    seconds: Mapping[str, FloatArray],
     regions: pd.DataFrame,
 ) -> pd.DataFrame:
     parts = []
@@ -179,7 +181,6 @@ def _by_region(
             list(regions.columns), observed=True
         )
         part = pd.DataFrame({"options": groups.size()})
-        part["microseconds"] = 1e6 * seconds[engine] / groups["price"].count().clip(lower=1)
         for name in error:
             part[f"{name}_rmse"] = groups[name].agg(lambda e: np.sqrt(np.mean(e**2)))
             part[f"{name}_max"] = groups[name].agg(lambda e: np.max(np.abs(e)))

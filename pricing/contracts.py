@@ -21,6 +21,7 @@ import pandas as pd
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 Errors = Literal["raise", "coerce"]
+Exercise = Literal["european", "american"]
 Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]
 
 NUMERIC_COLUMNS = ("spot", "strike", "expiry", "rate", "dividend_yield", "volatility")
@@ -28,7 +29,7 @@ NUMERIC_COLUMNS = ("spot", "strike", "expiry", "rate", "dividend_yield", "volati
 # Accepted names of each column, compared without case, with spaces and hyphens read as "_".
 # The column's own name wins over an alias; two aliases of one column are an error.
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "spot": ("s", "s0", "spot_price", "underlying", "underlying_price", "stock_price"),
+    "spot": ("s", "s0", "spot_price", "underlying_price", "stock_price"),
     "strike": ("k", "x", "strike_price", "exercise_price"),
     "expiry": ("t", "tau", "ttm", "years", "maturity", "time_to_expiry", "time_to_maturity"),
     "rate": ("r", "interest_rate", "risk_free_rate"),
@@ -54,6 +55,12 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "quantity": (-1e15, 1e15),  # positions, where a book has them
 }
 MAX_ACCRUAL = 500.0  # of |rate| * expiry and |dividend_yield| * expiry
+# Columns of shares of one, and the median size above which one probably holds per cent.
+PER_CENT: Mapping[str, float] = {"rate": 0.5, "dividend_yield": 0.5, "volatility": 3.0}
+
+
+class AssumptionWarning(UserWarning):
+    """Something that a frame does not say was assumed; the message says what, and how to say it."""
 
 
 @dataclass(frozen=True, kw_only=True)

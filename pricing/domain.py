@@ -35,6 +35,20 @@ class Domain:
                 f"boundary; got {self.rate[0]:g} and {self.dividend_yield[0]:g}"
             )
 
+    def widened(self) -> "Domain":
+        """Return a larger box to train on: at its own ends a model has data on one side only.
+
+        Rates stay at or above zero, where early exercise has no value and the form is exact.
+        """
+        margin = 0.075 * (self.log_moneyness[1] - self.log_moneyness[0])
+        return Domain(
+            rate=(self.rate[0], 1.15 * self.rate[1]),
+            dividend_yield=(self.dividend_yield[0], 1.15 * self.dividend_yield[1]),
+            volatility=(self.volatility[0] / 1.2, 1.15 * self.volatility[1]),
+            expiry=(self.expiry[0], 1.15 * self.expiry[1]),
+            log_moneyness=(self.log_moneyness[0] - margin, self.log_moneyness[1] + margin),
+        )
+
     def as_dict(self) -> dict[str, list[float]]:
         """Return the ranges as JSON holds them."""
         return {name: list(bounds) for name, bounds in asdict(self).items()}

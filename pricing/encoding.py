@@ -4,12 +4,16 @@ One place for both sides: training data are coded and surrogate answers decoded 
 so the two cannot drift apart.
 
 The market state (rate, dividend yield) is the operator's input function, given at two points. The
-field it makes is the value of puts of unit strike over :class:`Put`'s other coordinates,
+field it makes is the value of puts of unit strike over :class:`Put`'s other coordinates. With a
+positive ``output``, and ``scale`` its natural size,
 
-    price = offset + scale × link(output),
+    American put = European put + scale × output,
+    European put = √((gap/2)² + (scale × output)²) - gap/2.
 
-with ``offset`` a closed form below the price and ``scale`` the most that can be missing. Calls
-follow by call(S, K, r, q) = put(K, S, q, r).
+The gap is what the European call is worth above the put, S e^{-qτ} - K e^{-rτ}, so that
+scale × output is the geometric mean √(call × put): a smooth and even function of the log-forward,
+with no kink where the option is at the money, and the put is positive, smooth and in parity with
+its call whatever the output. Calls follow by call(S, K, r, q) = put(K, S, q, r).
 """
 
 from collections.abc import Callable, Sequence
@@ -127,12 +131,12 @@ def mirrored(
     return put, xp.where(is_call, spot, strike)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Coding:
     """How one exercise style is coded.
 
-    ``queries`` and ``scale`` are pure functions of a put and of the module that computes: numpy or
-    torch, so the same lines make training data and are differentiated when serving.
+    ``queries``, ``scale`` and ``gap`` are pure functions of a put and of the module that computes:
+    numpy or torch, so the same lines make training data and are differentiated when serving.
 
     Attributes
     ----------
@@ -141,16 +145,24 @@ class Coding:
     queries
         The coordinates of the field, each of about unit size, on a new last axis.
     scale
-        The most that the price can be above the offset.
+        The size of the output; for an American the most that the price can be above the offset.
+    gap
+        What the call is worth above the put, where the output is their geometric mean.
     link
         What maps the model's output into the possible: positive, or between 0 and 1.
+    unit, reach
+        For training: what errors of the price are measured in, and how far a step along
+        log-moneyness and along volatility goes. Near expiry prices live on the scale of σ√τ.
     """
 
     name: str
     is_american: bool
     queries: Callable[[Put, ModuleType], Any]
     scale: Callable[[Put, ModuleType], Any]
+    gap: Callable[[Put, ModuleType], Any] | None
     link: str
+    unit: Callable[[Put], FloatArray]
+    reach: Callable[[Put], tuple[FloatArray, FloatArray]]
 
     def offset(
         self,
@@ -163,23 +175,23 @@ class Coding:
         is_call: npt.ArrayLike,
         quantities: Sequence[str],
     ) -> dict[str, FloatArray]:
-        """Return price and Greeks of the closed form below.
-
-        For an American the European; for a European the discounted payoff of the forward, which
-        is the same formula at no volatility.
-        """
-        sigma = volatility if self.is_american else np.zeros_like(volatility)
-        return black_scholes.evaluate(
-            spot, strike, expiry, rate, dividend_yield, sigma, is_call, quantities
-        )
+        """Return price and Greeks of the closed form below: an American's European, or nothing."""
+        if self.is_american:
+            return black_scholes.evaluate(
+                spot, strike, expiry, rate, dividend_yield, volatility, is_call, quantities
+            )
+        terms = (spot, strike, expiry, rate, dividend_yield, volatility)
+        shape = np.broadcast_shapes(*map(np.shape, terms))
+        return {name: np.zeros(shape) for name in quantities}
 
     def query_tangents(self, put: Put) -> FloatArray:
         """Return the derivatives of the queries, (..., directions, coordinates)."""
         return np.stack([_derivative(self.queries, put, name) for name in DIRECTIONS], axis=-2)
 
-    def scale_tangents(self, put: Put) -> FloatArray:
-        """Return the derivatives of the scale, (..., directions)."""
-        return np.stack([_derivative(self.scale, put, name) for name in DIRECTIONS], axis=-1)
+
+def tangents(function: Callable[[Put, ModuleType], Any], put: Put) -> FloatArray:
+    """Return the derivatives of a scale or gap, (..., directions)."""
+    return np.stack([_derivative(function, put, name) for name in DIRECTIONS], axis=-1)
 
 
 def _derivative(
@@ -191,33 +203,47 @@ def _derivative(
     return np.asarray(function(moved, np).imag / step)
 
 
-def _similarity(put: Put, xp: ModuleType) -> tuple[Any, Any]:
-    """Return ln F / (σ√τ) and σ√τ."""
-    deviation = put.volatility * xp.sqrt(put.time_to_expiry)
-    carried = (put.rate - put.dividend_yield) * put.time_to_expiry
-    return (put.log_moneyness + carried) / deviation, deviation
+def _deviation(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401  # array or tensor
+    """Return σ√τ."""
+    return put.volatility * xp.sqrt(put.time_to_expiry)
 
 
-def _bounded(ratio: Any, xp: ModuleType) -> Any:  # noqa: ANN401  # array or tensor
+def _log_forward(put: Put) -> Any:  # noqa: ANN401
+    return put.log_moneyness + (put.rate - put.dividend_yield) * put.time_to_expiry
+
+
+def _bounded(ratio: Any, xp: ModuleType) -> Any:  # noqa: ANN401
     return MAX_RATIO * xp.tanh(ratio / MAX_RATIO) / 3.0
 
 
 def _european_queries(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
-    """Return |ln F| / (σ√τ) and ln σ√τ: the time value over its scale depends on nothing else."""
-    ratio, deviation = _similarity(put, xp)
-    distance = ratio * xp.sign(ratio.real)  # its slope on the forward is the mean of both sides
-    return xp.stack([_bounded(distance, xp), xp.log(deviation) + 1.3 + 0.0 * ratio], -1)
+    """Return coordinates that grow with |ln F| / (σ√τ) and with σ√τ.
+
+    √(call × put) over its scale depends on nothing else, is even in the first and analytic in the
+    second down to zero: so are the coordinates.
+    """
+    deviation = _deviation(put, xp)
+    ratio = _log_forward(put) / deviation
+    distance = xp.sqrt(1.0 + ratio * ratio)
+    return xp.stack(
+        [_bounded(distance, xp) - 1.3, xp.log1p(deviation / 0.3) - 1.0 + 0.0 * ratio], -1
+    )
 
 
 def _european_scale(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
     """Return e^{-rτ} √F σ√τ: size and time decay of the time value."""
-    ratio, deviation = _similarity(put, xp)
-    return xp.exp(0.5 * ratio * deviation - put.rate * put.time_to_expiry) * deviation
+    return _deviation(put, xp) * xp.exp(0.5 * _log_forward(put) - put.rate * put.time_to_expiry)
+
+
+def _european_gap(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
+    """Return e^{-rτ} (F - 1): what a forward is worth."""
+    return xp.exp(-put.rate * put.time_to_expiry) * xp.expm1(_log_forward(put))
 
 
 def _american_queries(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
     """Return ln F / (σ√τ), ln σ√τ, √τ and ln S/K: the premium has no similarity to use."""
-    ratio, deviation = _similarity(put, xp)
+    deviation = _deviation(put, xp)
+    ratio = _log_forward(put) / deviation
     columns = [
         _bounded(ratio, xp),
         xp.log(deviation) + 1.3,
@@ -232,5 +258,23 @@ def _american_scale(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
     return -xp.expm1(-put.rate * put.time_to_expiry) + 0.0 * put.log_moneyness
 
 
-EUROPEAN = Coding("european", False, _european_queries, _european_scale, "softplus")
-AMERICAN = Coding("american", True, _american_queries, _american_scale, "sigmoid")
+EUROPEAN = Coding(
+    name="european",
+    is_american=False,
+    queries=_european_queries,
+    scale=_european_scale,
+    gap=_european_gap,
+    link="softplus",
+    unit=lambda put: np.hypot(_deviation(put, np), _european_gap(put, np)),
+    reach=lambda put: (_deviation(put, np), put.volatility),
+)
+AMERICAN = Coding(
+    name="american",
+    is_american=True,
+    queries=_american_queries,
+    scale=_american_scale,
+    gap=None,
+    link="sigmoid",
+    unit=lambda put: np.ones_like(put.log_moneyness),
+    reach=lambda put: (np.minimum(1.0, _deviation(put, np) / 0.025), np.ones_like(put.volatility)),
+)

@@ -1,4 +1,7 @@
-"""Engines: what prices a list of options, one Protocol for all of them, found by name."""
+"""Engines: what prices a list of options, and one Protocol for all of them.
+
+:mod:`pricing.registry` finds them by name.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from pricing import black_scholes, fd
+from pricing import black_scholes, fd, limits
 from pricing.contracts import BoolArray, FloatArray, Options
 
 FIRST_GREEKS = ("delta", "gamma", "vega", "theta", "rho")
@@ -58,7 +61,8 @@ class Engine(Protocol):
 class BoundedEngine(Engine, Protocol):
     """An engine that knows a part of the world only, and how wrong it is there.
 
-    It refuses what lies outside: :mod:`pricing.batch` gives such rows to :func:`fallbacks`.
+    It refuses what lies outside: :mod:`pricing.batch` gives such rows to
+    :func:`pricing.registry.fallbacks`.
     """
 
     def inside(self, options: Options) -> BoolArray:
@@ -72,6 +76,7 @@ class BoundedEngine(Engine, Protocol):
         options: Options,
         price: FloatArray,
         *,
+        workers: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> FloatArray:
         """Return the volatility that gives each price, NaN where it knows none."""
@@ -141,47 +146,6 @@ class FDEngine:
         return values, {int(row): f"{self.name} found no finite answer" for row in lost}
 
 
-def _quantlib(method: str) -> Engine:
-    from pricing.quantlib_engine import QuantLibEngine  # noqa: PLC0415  # slow to import
-
-    return QuantLibEngine(method)  # type: ignore[arg-type]  # names below are its methods
-
-
-def _surrogate() -> Engine:
-    from pricing.amo_engine import SurrogateEngine  # noqa: PLC0415  # torch is slow to import
-
-    return SurrogateEngine.load()
-
-
-ENGINES: Mapping[str, Callable[[], Engine]] = {
-    "amo": _surrogate,
-    "analytic": AnalyticEngine,
-    "fd": FDEngine,
-    "fd-fast": lambda: FDEngine("fd-fast", fd.FAST),
-    "quantlib": lambda: _quantlib("accurate"),
-    "quantlib-fast": lambda: _quantlib("fast"),
-    "quantlib-high-precision": lambda: _quantlib("high-precision"),
-    "quantlib-fd": lambda: _quantlib("fd"),
-}
-
-
-def get_engine(engine: str | Engine) -> Engine:
-    """Return the engine of that name, or the engine itself."""
-    if not isinstance(engine, str):
-        return engine
-    if engine not in ENGINES:
-        raise ValueError(f"unknown engine {engine!r}; there are: {', '.join(ENGINES)}")
-    return ENGINES[engine]()
-
-
-def fallbacks(options: Options) -> list[tuple[Engine, BoolArray]]:
-    """Return who prices rows that a bounded engine does not know: formula, or QuantLib."""
-    return [
-        (AnalyticEngine(), ~options.is_american),
-        (get_engine("quantlib"), options.is_american),
-    ]
-
-
 def evaluate(
     engine: Engine,
     options: Options,
@@ -192,16 +156,20 @@ def evaluate(
 ) -> tuple[Values, Failures]:
     """Evaluate options of any expiry: expired ones by their limits, the others by the engine.
 
+    What an engine gives outside of the bounds of :mod:`pricing.limits`, or an American below its
+    European, is moved to the bound: a numerical error of that size is known to be one.
+
     At expiry a price is intrinsic and Greeks are the limits as time runs out, at the strike the
     mean of both sides. An American's theta there is never positive: whoever would gain by waiting
     for the strike's interest exercises instead.
     """
     is_live = options.expiry > 0
     if is_live.all():
-        return engine.evaluate(options, quantities, workers=workers, progress=progress)
-    live, failures = engine.evaluate(
-        options.take(is_live), quantities, workers=workers, progress=progress
-    )
+        values, failures = engine.evaluate(options, quantities, workers=workers, progress=progress)
+        return _bounded(options, values), failures
+    live_options = options.take(is_live)
+    live, failures = engine.evaluate(live_options, quantities, workers=workers, progress=progress)
+    live = _bounded(live_options, live)
     expired_options = options.take(~is_live)
     expired = _closed_form(expired_options, [name for name in quantities if name in QUANTITIES])
     if "theta" in expired:
@@ -214,6 +182,16 @@ def evaluate(
         values[name][~is_live] = expired.get(name, 0.0)
     positions = np.flatnonzero(is_live)
     return values, {int(positions[row]): text for row, text in failures.items()}
+
+
+def _bounded(options: Options, values: Values) -> Values:
+    projected = limits.project(options, values)
+    early = np.flatnonzero(options.is_american) if "price" in values else np.empty(0, np.intp)
+    if len(early):
+        european = _closed_form(options.take(early), ("price",))["price"]
+        price = projected["price"]
+        price[early] = np.where(np.isnan(price[early]), np.nan, np.maximum(price[early], european))
+    return projected
 
 
 def _closed_form(options: Options, quantities: Sequence[str]) -> Values:

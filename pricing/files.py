@@ -1,58 +1,140 @@
-"""Tables on disk: CSV and Parquet by suffix; nothing is ever half written."""
+"""Tables on disk and on standard input and output: CSV, TSV and Parquet; nothing is half written.
 
+Files come from anywhere, so what would be expensive to parse is refused before it is parsed: a
+header of very many columns (pandas makes equal names unique one by one), or more rows or memory
+than a book can have (compressed files hold a thousand times their size).
+"""
+
+import csv
+import gzip
 import io
 import os
+import sys
+import zlib
 from pathlib import Path
+from typing import IO
 
 import pandas as pd
 
 from amo.files import FileError, replacing
 
+STANDARD = Path("-")  # standard input or output, as CSV
+MAX_COLUMNS = 2_000
+MAX_ROWS = 50_000_000
+MAX_BYTES = 4 << 30  # of a table before it is compressed
+_SEPARATORS = (",", ";", "\t", "|")
+_SUFFIXES = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Read a CSV or Parquet file."""
+
+def read_table(path: Path, *, max_bytes: int = MAX_BYTES) -> pd.DataFrame:
+    """Read a CSV, TSV or Parquet file, or CSV from standard input."""
+    if path == STANDARD:
+        return parse_table(sys.stdin.buffer.read(), "standard input.csv", max_bytes=max_bytes)
+    _format(path)
     try:
-        if _format(path) == "parquet":
-            return pd.read_parquet(path)
-        return pd.read_csv(path)
+        with path.open("rb") as file:
+            return _parse(file, path.name, max_bytes)
     except FileNotFoundError:
         raise FileError(f"no such file: {path}") from None
-    except (OSError, ValueError) as error:  # pandas' and pyarrow's parse errors are ValueErrors
+    except OSError as error:
         raise FileError(f"cannot read {path}: {error}") from error
 
 
-def parse_table(data: bytes, name: str) -> pd.DataFrame:
-    """Read the bytes of a CSV or Parquet file of that name, without touching a disk."""
+def parse_table(data: bytes, name: str, *, max_bytes: int = MAX_BYTES) -> pd.DataFrame:
+    """Read the bytes of a file of that name, without touching a disk."""
     if not data:
         raise FileError(f"{name} is empty")
+    return _parse(io.BytesIO(data), name, max_bytes)
+
+
+def _parse(file: IO[bytes], name: str, max_bytes: int) -> pd.DataFrame:
+    form, is_compressed = _format(Path(name))
     try:
-        if _format(Path(name)) == "parquet":
-            return pd.read_parquet(io.BytesIO(data))
-        return pd.read_csv(io.BytesIO(data))
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot read {name}: {error}") from error
+        if form == "parquet":
+            return _read_parquet(file, name, max_bytes)
+        data = _decompressed(file, name, max_bytes) if is_compressed else file
+        first, second = (data.readline(1 << 20).decode("utf-8-sig") for _ in range(2))
+        data.seek(0)
+        separator = "\t" if form == "tsv" else _separator(first)
+        if (n_columns := first.count(separator) + 1) > MAX_COLUMNS:
+            raise FileError(
+                f"{name} has {n_columns:,} columns; a table has at most {MAX_COLUMNS:,}"
+            )
+        if len(first) == 1 << 20:
+            raise FileError(f"{name} has a first line of over a megabyte: that is no table")
+        decimal = "," if separator == ";" and "," in second else "."
+        return pd.read_csv(data, sep=separator, decimal=decimal, encoding="utf-8-sig")
+    # pandas' and pyarrow's parse errors are ValueErrors; a Parquet file may lack its own index
+    except (OSError, ValueError, KeyError, EOFError, zlib.error, csv.Error, OverflowError) as error:
+        raise FileError(f"cannot read {name}: {_first_line(error)}") from error
+
+
+def _separator(first: str) -> str:
+    """Return what parts the columns of a header: the one of the usual that it has most of."""
+    return max(_SEPARATORS, key=first.count)
+
+
+def _decompressed(file: IO[bytes], name: str, max_bytes: int) -> IO[bytes]:
+    with gzip.open(file) as whole:
+        data = whole.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise FileError(f"{name} holds more than {max_bytes >> 20:,} MB: cut it into parts")
+    return io.BytesIO(data)
+
+
+def _read_parquet(file: IO[bytes], name: str, max_bytes: int) -> pd.DataFrame:
+    """Read a Parquet file whose own description says that it is a table of a possible size."""
+    import pyarrow as pa  # noqa: PLC0415  # slow to load, and most tables are CSV
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        description = pq.read_metadata(file)
+        groups = [description.row_group(i) for i in range(description.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups)
+        for what, found, most in (
+            ("rows", description.num_rows, MAX_ROWS),
+            ("columns", description.num_columns, MAX_COLUMNS),
+            ("bytes", max(size, 8 * description.num_rows * description.num_columns), max_bytes),
+        ):
+            if found > most:
+                raise FileError(f"{name} holds {found:,} {what}; it may hold {most:,}")
+        file.seek(0)
+        return pd.read_parquet(file)
+    except pa.ArrowException as error:
+        raise FileError(f"cannot read {name}: {_first_line(error)}") from error
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """Return a CSV file that is safe to open in a spreadsheet.
+    """Return a CSV file that is safe to open in a spreadsheet."""
+    return _csv(frame, ",").encode()
 
-    A text that a spreadsheet would run as a formula gets an apostrophe before it.
-    """
+
+def _csv(frame: pd.DataFrame, separator: str) -> str:
+    """Return CSV; a text that a spreadsheet would run as a formula gets an apostrophe before it."""
     safe = frame.copy(deep=False)
     for number, dtype in enumerate(frame.dtypes):
         if not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
             cells = [_without_formula(cell) for cell in frame.iloc[:, number]]
             safe.isetitem(number, pd.array(cells, dtype=object))
     safe.columns = pd.Index([_without_formula(label) for label in frame.columns])
-    return safe.to_csv(index=not isinstance(frame.index, pd.RangeIndex)).encode()
+    return safe.to_csv(index=_has_index(frame), sep=separator)
 
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """Return a Parquet file."""
     out = io.BytesIO()
-    named = frame.set_axis(frame.columns.map(str), axis=1)  # all that Parquet takes
-    named.to_parquet(out, index=not isinstance(frame.index, pd.RangeIndex))
+    _write_parquet(frame, out)
     return out.getvalue()
+
+
+def _write_parquet(frame: pd.DataFrame, out: IO[bytes] | Path) -> None:
+    named = frame.set_axis(frame.columns.map(str), axis=1)  # all that Parquet takes
+    named.to_parquet(out, index=_has_index(frame))
+
+
+def _has_index(frame: pd.DataFrame) -> bool:
+    """Tell whether the index says something."""
+    return not isinstance(frame.index, pd.RangeIndex)
 
 
 def _without_formula(cell: object) -> object:
@@ -62,26 +144,39 @@ def _without_formula(cell: object) -> object:
 
 def check_writable(path: Path) -> None:
     """Raise FileError if a table could not be written there: ask before hours of work."""
+    if path == STANDARD:
+        return
     _format(path)
     if not os.access(path.parent, os.W_OK):
         raise FileError(f"cannot write {path}: {path.parent} is missing or not writable")
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a CSV or Parquet file, whole or not at all; an index that says something is kept."""
-    form = _format(path)
-    index = not isinstance(frame.index, pd.RangeIndex)
+    """Write a table, whole or not at all; an index that says something is kept."""
+    if path == STANDARD:
+        sys.stdout.write(_csv(frame, ","))
+        return
+    form, is_compressed = _format(path)
     with replacing(path) as beside:
         if form == "parquet":
-            frame.to_parquet(beside, index=index)
+            _write_parquet(frame, beside)
         else:
-            frame.to_csv(beside, index=index)
+            data = _csv(frame, "\t" if form == "tsv" else ",").encode()
+            beside.write_bytes(gzip.compress(data, mtime=0) if is_compressed else data)
 
 
-def _format(path: Path) -> str:
-    suffix = path.suffix.lower()
-    if suffix in (".parquet", ".pq"):
-        return "parquet"
-    if suffix in (".csv", ".txt"):
-        return "csv"
-    raise FileError(f"cannot tell the format of {path}: name it .csv or .parquet")
+def _format(path: Path) -> tuple[str, bool]:
+    """Return csv, tsv or parquet, and whether it is compressed by gzip."""
+    if path.suffix.lower() == ".gz" and (form := _SUFFIXES.get(Path(path.stem).suffix.lower())):
+        if form != "parquet":
+            return form, True
+    elif form := _SUFFIXES.get(path.suffix.lower()):
+        return form, False
+    raise FileError(
+        f"cannot tell the format of {path}: name it .csv, .tsv, .csv.gz, .tsv.gz or .parquet, or "
+        "give - for CSV on standard input and output"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from pricing import black_scholes, limits
 from pricing.contracts import FloatArray, Options, Problem
-from pricing.engines import BoundedEngine, Engine, get_engine
+from pricing.engines import BoundedEngine, Engine, evaluate
+from pricing.registry import get_engine
 from pricing.roots import find_roots
 
 _TOLERANCE = 1e-8  # of volatility
@@ -69,7 +70,9 @@ def implied_volatility(
     if progress is not None:
         progress(len(options) - len(rows))
     if isinstance(engine, BoundedEngine):
-        own = engine.implied_volatility(options.take(rows), price[rows], progress=progress)
+        own = engine.implied_volatility(
+            options.take(rows), price[rows], workers=workers, progress=progress
+        )
         is_found = np.isfinite(own)
         found.volatility[rows[is_found]] = own[is_found]
         found.engine[rows[is_found]] = engine.name
@@ -139,7 +142,7 @@ def _search(
 
     def excess(volatility: FloatArray, position: npt.NDArray[np.intp]) -> FloatArray:
         chosen = options.take(rows[position]).with_values(volatility=volatility)
-        values, failures = engine.evaluate(chosen, ("price",), workers=workers)
+        values, failures = evaluate(engine, chosen, ("price",), workers=workers)
         difference = log_time_value(values["price"], position) - quoted[position]
         difference[list(failures)] = np.nan
         return difference

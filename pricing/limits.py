@@ -1,8 +1,11 @@
 """What is known of an option without solving anything.
 
-Payoff, no-arbitrage bounds, whether early exercise can pay, and the value at zero volatility.
+Payoff, no-arbitrage bounds of prices and Greeks, whether early exercise can pay, and the value at
+zero volatility.
 All functions are elementwise, broadcast, and use the units of :mod:`pricing.contracts`.
 """
+
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -86,3 +89,38 @@ def best_fixed_exercise(
 
     best = np.maximum(sign * (spot - strike), exercised_at(expiry))
     return np.maximum(np.maximum(best, exercised_at(stationary)), 0.0)
+
+
+def greek_bounds(options: Options, name: str) -> tuple[FloatArray | float, FloatArray | float]:
+    """Return the lowest and the highest value of a Greek; infinite where nothing bounds it.
+
+    Prices are convex in spot and rise with volatility. An option is a claim to one asset and one
+    strike, discounted: delta is at most what is left of an asset, and a rate moves the price by at
+    most the time to expiry on that leg. An American is worth no less with more time left.
+    """
+    if name in ("gamma", "vega"):
+        return 0.0, np.inf
+    if name == "theta":
+        return -np.inf, np.where(options.is_american, 0.0, np.inf)
+    if name not in ("delta", "rho", "dividend_rho"):
+        return -np.inf, np.inf
+    earned = options.rate if name == "rho" else options.dividend_yield
+    most = np.exp(-earned * options.expiry)
+    most = np.where(options.is_american, np.maximum(most, 1.0), most)
+    if name != "delta":
+        most = most * options.expiry * (options.strike if name == "rho" else options.spot)
+    rises = options.is_call != (name == "dividend_rho")
+    return np.where(rises, 0.0, -most), np.where(rises, most, 0.0)
+
+
+def project(options: Options, values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return prices and Greeks moved to the nearest value within their bounds; NaN stays NaN.
+
+    Only what is no possible answer changes. The price of an American is also held above its
+    European where an engine gives that, see :func:`pricing.engines.evaluate`.
+    """
+    bounded = dict(values)
+    for name, column in values.items():
+        low, high = bounds(options) if name == "price" else greek_bounds(options, name)
+        bounded[name] = np.clip(column, low, high)
+    return bounded

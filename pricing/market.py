@@ -25,7 +25,7 @@ def smiles(inverted: pd.DataFrame) -> pd.DataFrame:
         ``implied_volatility`` and ``is_out_of_the_money``, by expiry and strike.
     """
     kept = inverted[inverted["implied_volatility"].notna()]
-    options, _ = read_options(kept, unread=("volatility",))
+    options, _ = read_options(kept, unread=("volatility", "exercise"))
     forward = options.spot * np.exp((options.rate - options.dividend_yield) * options.expiry)
     x = np.log(options.strike / forward)
     table = pd.DataFrame(

@@ -2,18 +2,20 @@
 
 Exact non-integer expiries
 --------------------------
-QuantLib's Python dates are whole days. One evaluation date and one exercise date 365 days later
-(one year, act/365) are fixed at import and never changed; an option of expiry T is priced there
-with rate rT, dividend yield qT and volatility σ√T, which is the same problem in another unit of
-time. Greeks scale back: vega × √T, rho × T, theta ÷ T. Prices are taken per unit strike.
+QuantLib's Python dates are whole days. All options expire on its last day, 31 December 2199, and
+are valued one year (365 days, act/365) before; an option of expiry T is priced there with rate rT,
+dividend yield qT and volatility σ√T, which is the same problem in another unit of time. Greeks
+scale back: vega × √T, rho × T, theta ÷ T. Prices are taken per unit strike.
 
-The evaluation date is a process-wide global of QuantLib, and its pricing calls hold the GIL:
-objects are made per call, never shared between threads, and large books go to processes.
+The evaluation date is a process-wide global of QuantLib and belongs to the user: it is neither read
+nor changed here. Curves have a fixed reference date, and no date that QuantLib knows is later than
+the last: only on that very day is the option expired, and then the row says so.
+
+QuantLib's pricing calls hold the GIL: objects are made per call, never shared between threads, and
+large books go to processes.
 """
 
-import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -23,19 +25,19 @@ import QuantLib as ql
 
 from pricing import limits
 from pricing.contracts import BoolArray, FloatArray, Options
+from pricing.processes import in_processes
 
 Method = Literal["fast", "accurate", "high-precision", "fd"]
 
-_TODAY = ql.Date(2, 1, 2025)
-_IN_A_YEAR = _TODAY + 365
-ql.Settings.instance().evaluationDate = _TODAY
+_IN_A_YEAR = ql.Date.maxDate()
+_TODAY = _IN_A_YEAR - 365
 
 # Relative bumps of spot for delta, gamma and speed: the smoother the prices, the smaller; and
 # smaller in proportion where σ√T is below 0.2, because that is the scale prices curve on.
 _SPOT_BUMP = {"fast": 1e-2, "accurate": 4e-3, "high-precision": 2e-3, "fd": 1e-2}
 _RATE_BUMP = {"fast": 2e-4, "accurate": 2e-4, "high-precision": 2e-5, "fd": 1e-3}
 _VOLATILITY_BUMP = 5e-3  # relative
-_POOL_CHUNK = 500
+_CHUNK = 500
 # Time value per unit strike below which an American counts as exercised: QdFp's own error there.
 _STOPPED = {"fast": 5e-6, "accurate": 1e-6, "high-precision": 2e-8, "fd": 1e-9}
 
@@ -87,32 +89,21 @@ class QuantLibEngine:
     ) -> tuple[dict[str, FloatArray], dict[int, str]]:
         """Return the named quantities of each option, and QuantLib's complaint where it fails.
 
-        ``workers`` above one spreads the rows over that many processes.
+        ``workers`` above one spreads the rows over that many processes where that is faster.
         """
-        chunks = [
-            options.take(slice(i, i + _POOL_CHUNK)) for i in range(0, len(options), _POOL_CHUNK)
-        ]
+        chunks = [options.take(slice(i, i + _CHUNK)) for i in range(0, len(options), _CHUNK)]
         task = partial(_evaluate_chunk, method=self.method, quantities=tuple(quantities))
         values = {name: np.full(len(options), np.nan) for name in quantities}
         failures: dict[int, str] = {}
-
-        def collect(parts: Iterator[tuple[dict[str, FloatArray], dict[int, str]]]) -> None:
-            start = 0
-            for part, failed in parts:
-                stop = start + len(next(iter(part.values())))
-                for name in quantities:
-                    values[name][start:stop] = part[name]
-                failures.update({start + row: text for row, text in failed.items()})
-                if progress is not None:
-                    progress(stop - start)
-                start = stop
-
-        if workers is not None and workers > 1 and len(chunks) > 1:
-            context = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(workers, mp_context=context) as pool:
-                collect(pool.map(task, chunks))
-        else:
-            collect(map(task, chunks))
+        start = 0
+        for part, failed in in_processes(task, chunks, workers):
+            stop = start + len(next(iter(part.values())))
+            for name in quantities:
+                values[name][start:stop] = part[name]
+            failures.update({start + row: text for row, text in failed.items()})
+            if progress is not None:
+                progress(stop - start)
+            start = stop
         return values, failures
 
 
@@ -199,6 +190,10 @@ class _Contract:
             self.dividend_yield + dividend_yield,
             self.volatility + volatility,
         )
+        if self.option.isExpired():
+            raise RuntimeError(
+                f"nothing expires after its evaluation date {_IN_A_YEAR.ISO()}: set an earlier one"
+            )
         return self.option
 
 

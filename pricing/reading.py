@@ -3,20 +3,25 @@
 It changes no value, drops no row and keeps the order; all checks are vectorised.
 """
 
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
+from amo.errors import SettingsError
 from pricing.contracts import (
     ALIASES,
     EXERCISES,
     MAX_ACCRUAL,
     NUMERIC_COLUMNS,
     OPTION_TYPES,
+    PER_CENT,
     RANGES,
+    AssumptionWarning,
     BoolArray,
+    Exercise,
     FloatArray,
     OptionFrameError,
     Options,
@@ -99,15 +104,24 @@ def read_options(
     frame: pd.DataFrame,
     columns: Mapping[str, Hashable] | None = None,
     unread: Sequence[str] = (),
+    exercise: Exercise | None = None,
 ) -> tuple[Options, list[Problem]]:
     """Read a frame into arrays and say what is wrong with it, all rows in one pass.
 
-    An absent ``exercise`` means European; numeric columns named in ``unread`` are NaN in the
-    answer. Rows named in a problem hold unusable values.
+    ``exercise`` is the style of all rows of a frame without such a column; with neither, European
+    is assumed and said so. Columns named in ``unread`` are NaN in the answer, and European. Rows
+    named in a problem hold unusable values.
     """
     if not isinstance(frame, pd.DataFrame):
         raise OptionFrameError(f"expected a pandas DataFrame, got {type(frame).__name__}")
+    if exercise not in (None, *get_args(Exercise)):
+        raise SettingsError(f"exercise= takes 'european', 'american' or None, not {exercise!r}")
     found = find_columns(frame.columns, columns, unread)
+    if exercise is not None and "exercise" in found:
+        raise OptionFrameError(
+            f"exercise={exercise!r} is for frames that do not say it, and this one has the column "
+            f"{found['exercise']!r}: drop the one or the other"
+        )
     problems: list[Problem] = []
     numbers = {
         name: read_numbers(name, frame[found[name]], problems)
@@ -120,8 +134,31 @@ def read_options(
     if "exercise" in found:
         is_american = _words("exercise", frame[found["exercise"]], EXERCISES, problems)
     else:
-        is_american = np.zeros(len(frame), dtype=np.bool_)
+        is_american = np.full(len(frame), exercise == "american")
+        if exercise is None and "exercise" not in unread and len(frame):
+            _assume(
+                f"the frame has no exercise column: all {len(frame)} options are taken as "
+                'European; say exercise="american" or exercise="european", or add the column'
+            )
+    _suspect_per_cent(numbers, found)
     return Options(**numbers, is_call=is_call, is_american=is_american), problems
+
+
+def _assume(text: str) -> None:
+    warnings.warn(text, AssumptionWarning, stacklevel=4)  # the caller of price_frame and the like
+
+
+def _suspect_per_cent(numbers: Mapping[str, FloatArray], found: Mapping[str, Hashable]) -> None:
+    """Warn of columns whose median is no rate or volatility, but would be one in per cent."""
+    for name, most in PER_CENT.items():
+        known = numbers[name][np.isfinite(numbers[name])]
+        middle = float(np.median(np.abs(known))) if len(known) else 0.0
+        if middle > most:
+            label = found[name]
+            _assume(
+                f"{name} is a share of one, and the median of column {label!r}, {middle:g}, is "
+                f'{100 * middle:,.0f} %: if it holds per cent, divide it by 100, or write "5%"'
+            )
 
 
 def read_numbers(name: str, column: "pd.Series[Any]", problems: list[Problem]) -> FloatArray:
@@ -168,7 +205,8 @@ def _as_float(
         _report(problems, name, everywhere, f"{name} must be a number, not {dtype}{hint}")
         return np.full(len(column), np.nan), everywhere
     cells = column.to_numpy(dtype=object)  # text, as from a CSV with one bad cell
-    values = np.fromiter((_cell_to_float(cell) for cell in cells), np.float64, len(cells))
+    number = _share if name in PER_CENT else _cell_to_float
+    values = np.fromiter((number(cell) for cell in cells), np.float64, len(cells))
     is_text = np.isnan(values) & ~np.fromiter((_is_missing(c) for c in cells), bool, len(cells))
     _report(problems, name, is_text, f"{name} is not a number")
     return values, is_text
@@ -181,6 +219,13 @@ def _cell_to_float(cell: object) -> float:
         return float(cell)  # type: ignore[arg-type]  # whatever refuses is no number
     except (TypeError, ValueError, OverflowError):
         return np.nan
+
+
+def _share(cell: object) -> float:
+    """Read a number, or a text such as "5%" or "5 %" as 0.05."""
+    if isinstance(cell, str) and cell.rstrip().endswith("%"):
+        return _cell_to_float(cell.rstrip()[:-1]) / 100.0
+    return _cell_to_float(cell)
 
 
 def _is_missing(cell: object) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from amo import checkpoint
 from amo.report import RESULTS, ROOT, Tables, fill_file, from_results
 from pricing import cards, pictures
-from pricing.amo_engine import MODELS
+from pricing.amo_engine import models_folder
 
 
 def write() -> list[Path]:
@@ -21,7 +21,7 @@ def write() -> list[Path]:
     return [
         readme,
         picture,
-        *(cards.write(path.parent) for path in sorted(MODELS.glob("*/config.json"))),
+        *(cards.write(path.parent) for path in sorted(models_folder().glob("*/config.json"))),
     ]
 
 
@@ -151,8 +151,8 @@ def dashboard_table(results: dict[str, Any]) -> str:
 def surrogate_table() -> str:
     """Return what the shipped models say of their errors, as a Markdown table."""
     names = {"european": "European", "american": "American"}
-    metrics = {name: checkpoint.read_metrics(MODELS / name) for name in names}
-    notes = {name: checkpoint.load(MODELS / name)[1].notes for name in names}
+    metrics = {name: checkpoint.read_metrics(models_folder() / name) for name in names}
+    notes = {name: checkpoint.load(models_folder() / name)[1].notes for name in names}
 
     def row(title: str, text: Callable[[dict[str, Any]], str]) -> str:
         return f"| {title} | " + " | ".join(text(metrics[name]) for name in names) + " |"

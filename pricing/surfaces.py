@@ -9,9 +9,10 @@ import pandas as pd
 
 from pricing.batch import price_frame
 from pricing.contracts import FloatArray, Options
-from pricing.engines import Engine, get_engine
+from pricing.engines import Engine
 from pricing.fd import FDSettings, solve_surface
 from pricing.reading import read_options
+from pricing.registry import get_engine
 
 Contract = Mapping[str, float | str]
 _BOUNDARY = FDSettings(n_space=192, n_time=96)

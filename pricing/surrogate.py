@@ -3,14 +3,16 @@
 A price goes this way. Rows of one market state share one encoding of it; a call's state is that of
 the put it mirrors (:func:`pricing.encoding.mirrored`). The decoder answers every row,
 :meth:`Surrogate._above` makes of its answer what the option is worth above a closed form, and
-:meth:`Surrogate._combine` adds the closed form. Greeks are derivatives of these very numbers:
-through the decoder backwards, through the encoder by differences, once per state, and by formula
-for the closed form. Rows that are to be exercised need none.
+:meth:`Surrogate._combine` adds the closed form. Greeks are the derivatives of these very numbers:
+through the decoder backwards, through the encoder by differences in float64, and by formula for
+the closed form; then they are put into their bounds (:func:`pricing.limits.project`). Rows that
+are to be exercised need none.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -20,8 +22,8 @@ from torch import Tensor
 
 from amo import checkpoint
 from amo.errors import CheckpointError
-from amo.operator import Operator
-from pricing import black_scholes, limits, packs, regions
+from amo.operator import Operator, smaller_of
+from pricing import black_scholes, limits, packs
 from pricing.contracts import BoolArray, FloatArray, Options
 from pricing.domain import Domain
 from pricing.encoding import (
@@ -35,16 +37,15 @@ from pricing.encoding import (
 )
 from pricing.packs import IntArray, Pack
 from pricing.roots import Bracket, find_roots
+from pricing.stated_error import StatedError
+from pricing.threads import in_threads
 
 _STOPPED = 1e-5  # per unit strike: an American with less time value has the Greeks of exercise
 _BOUNDARY = 0.02  # root of the first of the time values from which the boundary is read
 _TOLERANCE = 1e-6  # of implied volatilities and of the logarithm of boundaries
 _RESIDUAL = 1e-8  # per unit strike: far below the model's error
+_STEP = 2.0**-13  # of the input function, for its derivative in float64; exact in most sums
 _NEAR_EUROPEAN, _NEAR_AMERICAN = (0.97, 1.03), (0.6, 1.001)  # of the closed form's volatility
-
-# Of the input function, for its derivative: wide enough for rounding, narrow enough for curvature,
-# and powers of two, which most sums with them keep exact.
-_STEPS = {torch.float32: 2.0**-9, torch.float64: 2.0**-13}
 
 Values = dict[str, FloatArray]
 Progress = Callable[[int], None] | None
@@ -88,8 +89,9 @@ class Surrogate:
     ----------
     coding
         What its numbers mean.
-    operator, differentiable
-        The same weights twice: with fused operations, and with those that differentiate twice.
+    operator, differentiable, double
+        The same weights three times: with fused operations, with those that differentiate twice,
+        and the first in float64, for differences.
     domain
         Where it was trained; it is not asked elsewhere.
     metrics
@@ -99,6 +101,7 @@ class Surrogate:
     coding: Coding
     operator: Operator
     differentiable: Operator
+    double: Operator
     domain: Domain
     metrics: dict[str, Any]
 
@@ -106,8 +109,9 @@ class Surrogate:
     def load(cls, folder: Path, device: torch.device | str = "cpu") -> Self:
         """Read a model folder; the training set says what its numbers mean."""
         operator, recipe = checkpoint.load(folder, device)
-        learned = recipe.notes.get("data", {}).get("set")
-        coding = {c.name: c for c in (EUROPEAN, AMERICAN)}.get(learned)
+        data = recipe.notes.get("data", {}) if isinstance(recipe.notes, dict) else {}
+        learned = data.get("set") if isinstance(data, dict) else None
+        coding = next((c for c in (EUROPEAN, AMERICAN) if c.name == learned), None)
         if coding is None or coding.link != recipe.link:
             raise CheckpointError(
                 f"{folder} learned the set {learned!r} with link {recipe.link!r}: that is no "
@@ -116,8 +120,13 @@ class Surrogate:
         operator.requires_grad_(requires_grad=False)
         differentiable = deepcopy(operator)
         differentiable.use_plain_operations()
-        domain = Domain.from_dict(recipe.domain)
-        return cls(coding, operator, differentiable, domain, checkpoint.read_metrics(folder))
+        double = deepcopy(operator).double()
+        try:
+            domain = Domain.from_dict(recipe.domain)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{folder} states no domain of options: {error}") from error
+        metrics = checkpoint.read_metrics(folder)
+        return cls(coding, operator, differentiable, double, domain, metrics)
 
     @property
     def device(self) -> torch.device:
@@ -147,40 +156,87 @@ class Surrogate:
         return reasons
 
     def evaluate(
-        self, options: Options, quantities: Sequence[str], progress: Progress = None
+        self,
+        options: Options,
+        quantities: Sequence[str],
+        progress: Progress = None,
+        workers: int | None = None,
     ) -> Values:
-        """Return price and Greeks of options inside the domain."""
+        """Return price and Greeks of options inside the domain; NaN where the network gives one."""
         wanted = tuple(dict.fromkeys(d for name in quantities for d in _DERIVATIVES[name]))
         price = np.empty(len(options))
         above = {name: np.zeros(len(options)) for name in wanted}
-        for pack, latent, turned in self._encoded(options, wanted):
-            with torch.no_grad():
-                value = self._above(self.operator, self._tensors(options, pack), latent)
-            some = options.take(pack.rows.ravel())
-            found = self._price(some, value.cpu().numpy().ravel())
-            pack.put(found.reshape(pack.rows.shape), into=price)
-            is_live = pack.is_row & ~self._is_stopped(some, found).reshape(pack.rows.shape)
-            if wanted and is_live.any():
-                live, is_kept = pack.narrowed(is_live)
-                slopes = self._differentiate(
-                    self._tensors(options, live),
-                    latent[is_kept],
-                    {name: pair[:, is_kept] for name, pair in turned.items()},
-                    wanted,
-                )
-                for name, values in slopes.items():
-                    live.put(values, into=above[name])
-            if progress is not None:
-                progress(int(pack.lengths.sum()))
+
+        def work(some: list[Pack]) -> int:
+            for pack, latent, turned in self._encoded(options, some, wanted):
+                self._evaluate_pack(options, pack, latent, turned, price, above)
+            return sum(int(pack.lengths.sum()) for pack in some)
+
+        self._run(work, options, workers, progress)
         return self._combine(options, quantities, price, above)
 
+    def _evaluate_pack(
+        self,
+        options: Options,
+        pack: Pack,
+        latent: Tensor,
+        turned: dict[str, Tensor],
+        price: FloatArray,
+        above: Values,
+    ) -> None:
+        """Write the prices of a pack's rows, and their derivatives above the closed form."""
+        with torch.no_grad():
+            value = self._above(self.operator, self._tensors(options, pack), latent)
+        some = options.take(pack.rows.ravel())
+        found = self._price(some, value.cpu().numpy().ravel())
+        pack.put(found.reshape(pack.rows.shape), into=price)
+        is_live = pack.is_row & ~self._is_stopped(some, found).reshape(pack.rows.shape)
+        if above and is_live.any():
+            live, is_kept = pack.narrowed(is_live)
+            slopes = self._differentiate(
+                self._tensors(options, live),
+                latent[is_kept],
+                {name: pair[:, is_kept] for name, pair in turned.items()},
+                tuple(above),
+            )
+            for name, values in slopes.items():
+                live.put(values, into=above[name])
+
+    def _run(
+        self,
+        work: Callable[[list[Pack]], int],
+        options: Options,
+        workers: int | None,
+        progress: Progress,
+    ) -> None:
+        """Do some work on all rows, gathered by market state: in threads where that is the CPU."""
+        put, _ = mirrored(*options.terms)
+        tasks = packs.together(packs.gather(put.rate, put.dividend_yield, options.is_call))
+        on_cpu = self.device.type == "cpu"
+        for n_done in in_threads(work, tasks, workers) if on_cpu else map(work, tasks):
+            if progress is not None:
+                progress(n_done)
+
     def price_error(self, options: Options) -> FloatArray:
-        """Return the 99th percentile of the price error in each row's region, from the metrics."""
-        bars = np.array([region["price"]["p99"] for region in self.metrics["regions"]])
-        return np.asarray(bars[regions.number(options)] * options.strike / self.metrics["strike"])
+        """Return the error that 99 of 100 rows like these stay below, as measured."""
+        put, unit = mirrored(*options.terms)
+        return np.asarray(unit * self._stated_error.of(put, self.coding.scale(put, np)))
+
+    @cached_property
+    def _stated_error(self) -> StatedError:
+        if "stated_error" not in self.metrics:
+            raise CheckpointError(
+                f"the {self.coding.name} model has no measured errors: run `python -m pricing "
+                "assess` on its folder"
+            )
+        return StatedError.from_dict(self.metrics["stated_error"])
 
     def implied_volatility(
-        self, options: Options, price: FloatArray, progress: Progress = None
+        self,
+        options: Options,
+        price: FloatArray,
+        progress: Progress = None,
+        workers: int | None = None,
     ) -> FloatArray:
         """Return the volatility inside the domain at which each option has its price, or NaN.
 
@@ -199,7 +255,7 @@ class Surrogate:
         closed = np.where(np.isnan(closed), high, closed)
         below, above = _NEAR_AMERICAN if self.coding.is_american else _NEAR_EUROPEAN
         near = np.clip(below * closed, low, high), np.clip(above * closed, low, high)
-        return self._roots(options, near, (low, high), place, excess, progress)
+        return self._roots(options, near, (low, high), place, excess, progress, workers)
 
     def exercise_boundary(self, options: Options) -> FloatArray:
         """Return the spot at which exercise begins; NaN where it is outside of the domain.
@@ -235,31 +291,35 @@ class Surrogate:
         place: Callable[[Options, FloatArray], Options],
         excess: Callable[[Options, FloatArray, IntArray], FloatArray],
         progress: Progress = None,
+        workers: int | None = None,
     ) -> FloatArray:
         """Solve excess(x) = 0 for every row, where ``place`` puts x into options; NaN if none."""
         result = np.full(len(options), np.nan)
-        for pack, latent, _ in self._encoded(options, ()):
-            rows = pack.rows[pack.is_row]
-            value = self._decoder(pack, latent)
 
-            def at(
-                x: FloatArray,
-                position: IntArray,
-                rows: IntArray = rows,
-                value: Callable[[Options, IntArray], FloatArray] = value,
-            ) -> FloatArray:
-                placed = place(options.take(rows[position]), x)
-                return excess(placed, value(placed, position), rows[position])
+        def work(some: list[Pack]) -> int:
+            for pack, latent, _ in self._encoded(options, some, ()):
+                rows = pack.rows[pack.is_row]
+                value = self._decoder(pack, latent)
 
-            result[rows] = find_roots(
-                at,
-                (near[0][rows], near[1][rows]),
-                (wide[0][rows], wide[1][rows]),
-                tolerance=_TOLERANCE,
-                residual=_RESIDUAL,
-            )
-            if progress is not None:
-                progress(int(pack.lengths.sum()))
+                def at(
+                    x: FloatArray,
+                    position: IntArray,
+                    rows: IntArray = rows,
+                    value: Callable[[Options, IntArray], FloatArray] = value,
+                ) -> FloatArray:
+                    placed = place(options.take(rows[position]), x)
+                    return excess(placed, value(placed, position), rows[position])
+
+                result[rows] = find_roots(
+                    at,
+                    (near[0][rows], near[1][rows]),
+                    (wide[0][rows], wide[1][rows]),
+                    tolerance=_TOLERANCE,
+                    residual=_RESIDUAL,
+                )
+            return sum(int(pack.lengths.sum()) for pack in some)
+
+        self._run(work, options, workers, progress)
         return result
 
     def _decoder(self, pack: Pack, latent: Tensor) -> Callable[[Options, IntArray], FloatArray]:
@@ -282,43 +342,46 @@ class Surrogate:
         return value
 
     def _encoded(
-        self, options: Options, derivatives: Sequence[str]
+        self, options: Options, some: Sequence[Pack], derivatives: Sequence[str]
     ) -> Iterator[tuple[Pack, Tensor, dict[str, Tensor]]]:
         """Yield packs of rows with their states' encodings, and those of states around them."""
-        put, _ = mirrored(*options.terms)
+        states = np.concatenate([pack.states for pack in some])
+        put, _ = mirrored(*options.take(states).terms)
+        is_call = options.is_call[states]
+        rates = np.stack([put.rate, put.dividend_yield], axis=1)
         # which number of the state of the mirrored put moves with the option's rate or yield
-        moves = {"r": options.is_call, "q": ~options.is_call}
-        names = [name for name in moves if name in derivatives]
-        for some in packs.together(packs.gather(put.rate, put.dividend_yield, options.is_call)):
-            states = np.concatenate([pack.states for pack in some])
-            rates = np.stack([put.rate[states], put.dividend_yield[states]], axis=1)
-            latent, turned = self._encode(code_rate(rates), {n: moves[n][states] for n in names})
-            ends = np.cumsum([len(pack.rows) for pack in some])
-            for pack, end in zip(some, ends, strict=True):
-                part = slice(end - len(pack.rows), end)
-                yield pack, latent[part], {name: pair[:, part] for name, pair in turned.items()}
+        moves = {"r": is_call, "q": ~is_call}
+        moves = {name: moves[name] for name in moves if name in derivatives}
+        latent, turned = self._encode(code_rate(rates), moves)
+        ends = np.cumsum([len(pack.rows) for pack in some])
+        for pack, end in zip(some, ends, strict=True):
+            part = slice(end - len(pack.rows), end)
+            yield pack, latent[part], {name: pair[:, part] for name, pair in turned.items()}
 
     def _encode(
         self, values: FloatArray, moves: dict[str, BoolArray]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return encodings of input functions, and of two around each for every move.
+        """Return encodings of input functions, and in float64 of two around each for every move.
 
-        Those are (2, states, ...), one of the two rates moved by an equal step to either side, the
-        second where the mask says so; :meth:`_between` knows the step's size. All are encoded at
-        once: an encoder is cheaper by the dozen.
+        Those are (2, states, ...), one of the two rates moved by ``_STEP`` to either side, the
+        second where the mask says so. All are encoded at once: an encoder is cheaper by the dozen.
         """
-        centre = torch.from_numpy(values).to(self.device, self.dtype)
-        inputs = [centre]
+        centre = torch.from_numpy(values).to(self.device)
+        latent = self._encode_all(self.operator, centre.to(self.dtype))
+        if not moves:
+            return latent, {}
+        inputs = []
         for is_second in moves.values():
             moved = torch.from_numpy(np.column_stack([~is_second, is_second])).to(centre)
-            inputs += [centre + _STEPS[self.dtype] * moved, centre - _STEPS[self.dtype] * moved]
-        features = torch.cat(inputs).unsqueeze(-1)
-        points = torch.tensor(STATE_POINTS, device=self.device, dtype=self.dtype).unsqueeze(-1)
+            inputs += [centre + _STEP * moved, centre - _STEP * moved]
+        around = self._encode_all(self.double, torch.cat(inputs)).unflatten(0, (-1, 2, len(values)))
+        return latent, dict(zip(moves, around, strict=True))
+
+    @staticmethod
+    def _encode_all(operator: Operator, values: Tensor) -> Tensor:
+        points = torch.tensor(STATE_POINTS).to(values).unsqueeze(-1)
         with torch.no_grad():
-            encoded: Tensor = self.operator.encode(points.expand(len(features), -1, -1), features)
-        latent, *around = encoded.split(len(values))
-        pairs = zip(around[::2], around[1::2], strict=True)
-        return latent, {name: torch.stack(p) for name, p in zip(moves, pairs, strict=True)}
+            return operator.encode(points.expand(len(values), -1, -1), values.unsqueeze(-1))
 
     def _tensors(self, options: Options, pack: Pack) -> _Rows:
         return _Rows(*(torch.from_numpy(term[pack.rows]).to(self.device) for term in options.terms))
@@ -326,10 +389,13 @@ class Surrogate:
     def _above(self, operator: Operator, rows: _Rows, latent: Tensor) -> Tensor:
         """Return what options (states, rows) are worth above the closed form."""
         put, unit = mirrored(*rows, torch)
-        queries = self.coding.queries(put, torch).to(self.dtype)
+        queries = self.coding.queries(put, torch).to(latent.dtype)
         answer = operator.decode(latent, queries).squeeze(-1).double()
-        value: Tensor = unit * self.coding.scale(put, torch) * answer
-        return value
+        value = self.coding.scale(put, torch) * answer
+        if self.coding.gap is not None:
+            value = smaller_of(value, self.coding.gap(put, torch))
+        worth: Tensor = unit * value
+        return worth
 
     def _differentiate(
         self, rows: _Rows, latent: Tensor, turned: dict[str, Tensor], wanted: Sequence[str]
@@ -367,11 +433,12 @@ class Surrogate:
     def _between(self, rows: _Rows, rate: Tensor, pair: Tensor) -> Tensor:
         """Return the derivative of :meth:`_above` by a rate through the encoding of its state.
 
-        A central difference: forward mode costs three times as much; rho agrees to 1e-4 of it.
+        A central difference in float64, exact to about eight digits. Torch's forward mode is one
+        for all threads, and a second pass backwards costs as much.
         """
         with torch.no_grad():
-            forth, back = (self._above(self.operator, rows, latent) for latent in pair)
-            slope: Tensor = rate_slope(rate) * (forth - back) / (2.0 * _STEPS[self.dtype])
+            forth, back = (self._above(self.double, rows, latent) for latent in pair)
+            slope: Tensor = rate_slope(rate) * (forth - back) / (2.0 * _STEP)
         return slope
 
     def _price(self, options: Options, above: FloatArray) -> FloatArray:
@@ -394,6 +461,7 @@ class Surrogate:
             for name in closed
         }
         values["price"] = price
+        values = limits.project(options, values)
         if "theta" in quantities:
             values["theta"] = (
                 r * values["price"]

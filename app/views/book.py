@@ -1,6 +1,7 @@
 """A whole book: read, checked, priced, summed up and moved."""
 
 import time
+import warnings
 from collections.abc import Callable, Hashable
 
 import pandas as pd
@@ -9,7 +10,7 @@ import streamlit as st
 from app import charts, formats, resources, uploads
 from pricing import check_frame, exposure, implied_vol_frame, price_frame, scenario_grid
 from pricing.book import MEASURES
-from pricing.contracts import OptionFrameError
+from pricing.contracts import AssumptionWarning, Exercise, OptionFrameError
 from pricing.engines import FIRST_GREEKS
 from pricing.samples import sample_book
 
@@ -78,9 +79,15 @@ def _read_book() -> pd.DataFrame | None:
     return pd.DataFrame(edited).reset_index(drop=True)
 
 
-def _show_report(frame: pd.DataFrame, columns: Columns, quantity: Hashable | None) -> int:
-    """Say what is wrong with which cell; return the number of bad rows."""
-    report = check_frame(frame, columns, quantity=quantity)
+def _show_report(
+    frame: pd.DataFrame, columns: Columns, quantity: Hashable | None, exercise: Exercise | None
+) -> int:
+    """Say what is wrong with which cell, and what looks odd; return the number of bad rows."""
+    with warnings.catch_warnings(record=True) as odd:
+        warnings.simplefilter("always", AssumptionWarning)
+        report = check_frame(frame, columns, quantity=quantity, exercise=exercise)
+    for warning in odd:
+        st.warning(formats.plain(warning.message), icon=":material/percent:")
     if report.empty:
         st.success(f"All {len(frame):,} rows can be read.", icon=":material/check:")
         return 0
@@ -97,7 +104,13 @@ def _show_report(frame: pd.DataFrame, columns: Columns, quantity: Hashable | Non
     return int(n_bad)
 
 
-def _price(frame: pd.DataFrame, columns: Columns, engine: str, quote: Hashable | None) -> None:
+def _price(
+    frame: pd.DataFrame,
+    columns: Columns,
+    engine: str,
+    quote: Hashable | None,
+    exercise: Exercise | None,
+) -> None:
     """Price the book, invert its quotes, and keep the result for this session."""
     hook, remove = _progress("pricing")
     start = time.perf_counter()
@@ -105,6 +118,7 @@ def _price(frame: pd.DataFrame, columns: Columns, engine: str, quote: Hashable |
         frame,
         resources.engine(engine),
         columns=columns,
+        exercise=exercise,
         errors="coerce",
         error_bars=engine in ("amo", "fd"),
         workers=1,
@@ -117,6 +131,7 @@ def _price(frame: pd.DataFrame, columns: Columns, engine: str, quote: Hashable |
             quote,
             resources.engine(engine),
             columns={name: label for name, label in columns.items() if name != "volatility"},
+            exercise=exercise,
             errors="coerce",
             workers=1,
             progress=hook,
@@ -180,7 +195,11 @@ def _by_engine(priced: pd.DataFrame) -> dict[str, int]:
 
 
 def _show_scenarios(
-    frame: pd.DataFrame, columns: Columns, engine: str, quantity: Hashable | None
+    frame: pd.DataFrame,
+    columns: Columns,
+    engine: str,
+    quantity: Hashable | None,
+    exercise: Exercise | None,
 ) -> None:
     st.subheader("Scenarios")
     st.caption("P/L of the whole book when every spot and every volatility move at once.")
@@ -192,6 +211,7 @@ def _show_scenarios(
             spot_moves=_SPOT_MOVES,
             volatility_moves=_VOLATILITY_MOVES,
             quantity=quantity,
+            exercise=exercise,
             columns=columns,
             progress=hook,
         )
@@ -222,15 +242,13 @@ def main() -> None:
     columns = uploads.map_columns(frame, "book", also=beside, optional=("exercise", *beside))
     quantity, quote = columns.pop("quantity", None), columns.pop("quote", None)
     if missing := uploads.missing_columns(columns):
-        st.error(
-            f"No column for {', '.join(missing)}: choose one above under Columns. The table has "
-            f"{', '.join(map(str, frame.columns[:30]))}."
-        )
+        uploads.say_missing(missing, frame)
         return
+    exercise = uploads.exercise_choice(columns, "book")
     try:
-        n_bad = _show_report(frame, columns, quantity)
+        n_bad = _show_report(frame, columns, quantity, exercise)
     except OptionFrameError as error:
-        st.error(str(error))
+        st.error(formats.plain(error))
         return
     has_surrogate = resources.surrogates() is not None
     names = ["amo"] * has_surrogate + ["quantlib", "quantlib-fast", "fd-fast"]
@@ -245,18 +263,18 @@ def main() -> None:
         )
         ask = st.button("Price the book", type="primary", disabled=n_bad == len(frame))
     # what was computed belongs to these very rows
-    stamp = (engine, quantity, quote, tuple(columns.items()), _fingerprint(frame))
+    stamp = (engine, quantity, quote, exercise, tuple(columns.items()), _fingerprint(frame))
     if st.session_state.get("book stamp") != stamp:
         _forget()
         st.session_state["book stamp"] = stamp
     if ask:
         try:
-            _price(frame, columns, engine, quote)
+            _price(frame, columns, engine, quote, exercise)
         except OptionFrameError as error:
-            st.error(str(error))
+            st.error(formats.plain(error))
     if "priced" in st.session_state:
         _show_priced(quantity)
-        _show_scenarios(frame, columns, engine, quantity)
+        _show_scenarios(frame, columns, engine, quantity, exercise)
 
 
 def _fingerprint(frame: pd.DataFrame) -> int:

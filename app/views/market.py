@@ -4,9 +4,9 @@ import pandas as pd
 import streamlit as st
 
 from amo.files import FileError
-from app import charts, resources, uploads
+from app import charts, formats, resources, uploads
 from pricing import implied_vol_frame, market
-from pricing.contracts import OptionFrameError
+from pricing.contracts import Exercise, OptionFrameError
 from pricing.files import parse_table
 
 _COMMON = {"spot": 100.0, "rate": 0.03, "dividend_yield": 0.01}
@@ -28,13 +28,10 @@ def _read_chain() -> pd.DataFrame | None:
     )
     if not text.strip():
         return None
-    first = text.strip().splitlines()[0]
-    if "," not in first:  # as pasted from a spreadsheet
-        text = text.replace("\t", ",").replace(";", ",")
     try:
         return parse_table(text.encode(), "pasted.csv")
     except FileError as error:
-        st.error(f"{error}. The first line must name the columns.")
+        st.error(f"{formats.plain(error)}. The first line must name the columns.")
         return None
 
 
@@ -56,7 +53,9 @@ def _fill_common(frame: pd.DataFrame, chosen: dict[str, object]) -> pd.DataFrame
     return filled
 
 
-def _invert(frame: pd.DataFrame, columns: dict[str, object], engine: str) -> pd.DataFrame:
+def _invert(
+    frame: pd.DataFrame, columns: dict[str, object], engine: str, exercise: Exercise | None
+) -> pd.DataFrame:
     """Invert the quotes and name their columns as the library does."""
     quote = columns.pop("price")
     known = frame[[*dict.fromkeys([*columns.values(), quote])]]
@@ -68,6 +67,7 @@ def _invert(frame: pd.DataFrame, columns: dict[str, object], engine: str) -> pd.
         engine=resources.engine(engine),
         error_bars=engine == "amo",
         errors="coerce",
+        exercise=exercise,
         workers=1,
         progress=lambda done, total: _fill(bar, done / max(total, 1)),
     )
@@ -132,11 +132,9 @@ def main() -> None:
     missing = [*uploads.missing_columns(chosen, ("volatility",))]
     missing += ["price"] if "price" not in chosen else []
     if missing:
-        st.error(
-            f"No column for {', '.join(missing)}: choose one above under Columns. The table has "
-            f"{', '.join(map(str, frame.columns[:30]))}."
-        )
+        uploads.say_missing(missing, frame)
         return
+    exercise = uploads.exercise_choice(chosen, "chain")
     has_surrogate = resources.surrogates() is not None
     engine = str(
         st.selectbox(
@@ -146,9 +144,9 @@ def main() -> None:
         )
     )
     try:
-        inverted = _invert(frame, chosen, engine)
+        inverted = _invert(frame, chosen, engine, exercise)
     except OptionFrameError as error:
-        st.error(str(error))
+        st.error(formats.plain(error))
         return
     _show(inverted)
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from app import inputs, serving
 from app.serving import PATIENCE, settle
 from pricing import implied_vol_frame, market, price_frame
-from pricing.engines import get_engine
+from pricing.registry import get_engine
 from pricing.samples import sample_book
 
 PAGES = {

@@ -14,7 +14,7 @@ from data_gen.toys import AntiderivativeSet, DiffusionSet
 from pricing import fd
 from pricing.contracts import Options
 from pricing.domain import Domain
-from pricing.encoding import code_rate
+from pricing.encoding import Put, code_rate
 from pricing.fd import FDSettings
 
 SMALL = FDSettings(n_space=48, n_time=24)
@@ -72,7 +72,11 @@ def test_toy_sets_refuse_nonsense(changes: dict[str, int]) -> None:
 
 def test_points_lie_in_the_domain_and_states_fill_it() -> None:
     dataset = AmericanSet(states=64, vols=8, points=8, grid=SMALL)
-    d = dataset.domain
+    d = dataset.domain.widened()  # what is served lies inside of what is learned
+    for name, (low, high) in dataset.domain.as_dict().items():
+        wide = getattr(d, name)
+        assert wide[0] <= low
+        assert wide[1] > high
     shards = [dataset.make(i).arrays for i in range(2)]
     for arrays in shards:
         assert (np.abs(arrays["log_moneyness"]) <= d.log_moneyness[1] + 1e-6).all()
@@ -155,22 +159,28 @@ def test_coded_values_and_slopes_are_the_labels(make: type[ServingSet]) -> None:
         False,
     )
     below = make.coding.offset(*terms, LABELS)
-    assert np.allclose(arrays["values"][..., 0] + below["price"], flat["price"], atol=2e-6)
+    put = Put(x, tau, terms[3], terms[4], sigma)
+    unit, reach = make.coding.unit(put), (*make.coding.reach(put), 1.0, 1.0)
+    value = unit * arrays["values"][..., 0]
+    assert np.allclose(value + below["price"], flat["price"], atol=2e-6)
     slopes = {
         "delta": np.exp(x) * (flat["delta"] - below["delta"]),
         "vega": flat["vega"] - below["vega"],
         "rho": flat["rho"] - below["rho"],
         "dividend_rho": flat["dividend_rho"] - below["dividend_rho"],
     }
-    away = np.abs(x + (terms[3] - terms[4]) * tau) > 1e-4  # the offset has a kink on the forward
     for place, (name, expected) in enumerate(slopes.items()):
         found = arrays["value_tangents"][..., place, 0]
-        assert np.allclose(found[away], expected[away], atol=2e-5), name
+        assert np.allclose(unit * found / reach[place], expected, atol=2e-5), name
     state = np.stack([arrays["rate"], arrays["dividend_yield"]], axis=1)
     assert np.allclose(arrays["features"][..., 0], code_rate(state), atol=1e-6)
-    output = arrays["values"] / arrays["scale"]
-    assert output.max() <= 1.0 + 1e-3
-    assert output[arrays["scale"] > 1e-3].min() > -1e-3
+    output = value / (unit * arrays["scale"][..., 0])
+    if "gap" in arrays:
+        mean = np.sqrt(np.maximum(value * (value + unit * arrays["gap"][..., 0]), 0.0))
+        output = mean / (unit * arrays["scale"][..., 0])
+    known = unit * arrays["scale"][..., 0] > 1e-3
+    assert output[known].max() <= 1.0 + 1e-3
+    assert output[known].min() > -1e-3
 
 
 def test_paper_options_carry_two_codings_of_one_price() -> None:

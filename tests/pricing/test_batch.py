@@ -209,7 +209,6 @@ def test_compare_measures_errors_times_and_regions() -> None:
     assert (found.summary.loc[["quantlib", "fd"], "microseconds"] > 0).all()
     by_region = found.regions[found.regions["engine"] == "fd"]
     assert by_region["options"].sum() == 30
-    assert (by_region["microseconds"] > 0).all()
     assert by_region["price_max"].max() == found.summary.loc["fd", "price_max"]
     direct = 100 * (found.rows["price_fd"] - found.rows["price_quantlib"])
     assert (

@@ -60,7 +60,7 @@ def test_bad_rows_give_exit_code_one_and_no_file(
     ("arguments", "message"),
     [
         (["price", "{tmp}/none.csv", "-o", "{tmp}/x.csv"], "no such file"),
-        (["price", "{tmp}/book.csv", "-o", "{tmp}/x.xlsx"], "name it .csv or .parquet"),
+        (["price", "{tmp}/book.csv", "-o", "{tmp}/x.xlsx"], "name it .csv, .tsv"),
         (["price", "{tmp}/book.csv", "-o", "{tmp}/no/dir/x.csv"], "cannot write"),
         (["price", "{tmp}/bad.parquet", "-o", "{tmp}/x.csv"], "cannot read"),
         (["price", "{tmp}/empty.csv", "-o", "{tmp}/x.csv"], "cannot read"),
@@ -91,7 +91,7 @@ def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["price", "--help"])
     assert caught.value.code == 0
-    assert "python -m pricing price book.csv -o priced.csv" in capsys.readouterr().out
+    assert "amo-pricing price book.csv -o priced.csv" in capsys.readouterr().out
 
 
 def test_parquet_index_is_kept(tmp_path: Path) -> None:

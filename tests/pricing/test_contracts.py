@@ -198,6 +198,7 @@ def _frames(draw: Any) -> pd.DataFrame:
     return frame.drop(columns=dropped).set_axis(labels, axis=0)
 
 
+@pytest.mark.filterwarnings("ignore::pricing.contracts.AssumptionWarning")
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_frames())
 def test_no_frame_crashes_validation_and_no_good_row_is_lost(frame: pd.DataFrame) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from pricing import black_scholes, limits
 from pricing.contracts import FloatArray, Options
-from pricing.engines import ENGINES, QUANTITIES, Engine, evaluate, get_engine
+from pricing.engines import QUANTITIES, Engine, evaluate
+from pricing.registry import ENGINES, get_engine
 
 # Each engine's own accuracy of a price, per unit strike.
 ACCURACY = {

@@ -7,7 +7,7 @@ import pytest
 
 from pricing import black_scholes, fd
 from pricing.contracts import FloatArray, Options
-from pricing.engines import get_engine
+from pricing.registry import get_engine
 from pricing.fd.grid import GridKind, build_grid, pack, unpack
 from pricing.fd.schemes import (
     CRANK_NICOLSON,

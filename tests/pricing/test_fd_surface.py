@@ -7,7 +7,7 @@ import pytest
 
 from pricing import black_scholes, fd
 from pricing.contracts import Options
-from pricing.engines import get_engine
+from pricing.registry import get_engine
 
 AMERICAN_PUTS = Options.of(
     spot=100.0,

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from amo import checkpoint
-from pricing import black_scholes, cards, engines
-from pricing.amo_engine import MODELS, SurrogateEngine
+from pricing import black_scholes, cards, registry
+from pricing.amo_engine import SurrogateEngine, models_folder
 from pricing.assessment import QUANTITIES, assess
 from pricing.contracts import Options
 from pricing.samples import STRIKE, random_options
 from pricing.surrogate import Surrogate
 
+MODELS = models_folder()
 FOLDERS = sorted(path.parent for path in MODELS.glob("*/config.json"))
 BARS = {
     "european": {
@@ -81,7 +82,7 @@ def test_models_are_small_operators(surrogate: Surrogate) -> None:
 
 def test_contracts_drawn_today_agree_with_the_stated_errors(surrogate: Surrogate) -> None:
     options = random_options(400, seed=99, is_american=surrogate.coding.is_american)
-    engine = engines.get_engine("quantlib" if surrogate.coding.is_american else "analytic")
+    engine = registry.get_engine("quantlib" if surrogate.coding.is_american else "analytic")
     truth = engine.evaluate(options, ("price",))[0]["price"]
     error = np.abs(surrogate.evaluate(options, ("price",))["price"] - truth)
     assert np.sqrt(np.mean(error**2)) <= BARS[surrogate.coding.name]["price"]

@@ -1,0 +1,25 @@
+"""Front doors of packages whose rooms are loaded when first entered.
+
+``import amo`` must not load torch, nor ``python -m pricing --help`` pandas: a package names what it
+offers and where that is, and Python asks for it by the package's ``__getattr__`` (PEP 562).
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def front_door(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return a package's ``__getattr__`` and ``__dir__``, given the module of each name."""
+
+    def get(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415  # slow, and seldom asked for
+
+            return version("amo-pricing")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name]), name)
+
+    return get, lambda: [*homes, "__version__"]

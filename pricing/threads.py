@@ -1,0 +1,71 @@
+"""Work cut over threads of our own, each of which computes on one core.
+
+Torch's own threads share every operation and wait for each other: when another program takes one
+of the cores, all of them wait. Threads that work on rows of their own lose only that core's share.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+_Task = TypeVar("_Task")
+_Answer = TypeVar("_Answer")
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+
+
+def n_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_threads(
+    work: Callable[[_Task], _Answer], tasks: Iterable[_Task], workers: int | None = None
+) -> Iterator[_Answer]:
+    """Yield the answers to tasks in their order, at most ``workers`` of them under way at a time.
+
+    The default is one a core. What the work raises is raised here.
+    """
+    pool, waiting = _threads(), deque[Future[_Answer]]()
+    for task in tasks:
+        if len(waiting) == (workers or n_cores()):
+            yield waiting.popleft().result()
+        waiting.append(pool.submit(work, task))
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _threads() -> ThreadPoolExecutor:
+    """Return the threads of this process, started once."""
+    global _pool  # noqa: PLW0603  # threads are one process's own
+    with _lock:
+        if _pool is None:
+            n, before = n_cores(), torch.get_num_threads()
+            started = threading.Barrier(n + 1)
+
+            def begin() -> None:
+                torch.set_num_threads(1)  # this thread's, and what threads begin with hereafter
+                started.wait()
+
+            _pool = ThreadPoolExecutor(n, thread_name_prefix="pricing")
+            waiting = [_pool.submit(begin) for _ in range(n)]
+            started.wait()
+            torch.set_num_threads(before)  # so that no thread of others begins with one
+            for each in waiting:
+                each.result()
+        return _pool
+
+
+def _forget() -> None:
+    """Let a forked child start its own: threads do not survive a fork, and locks may be held."""
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
