@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: app test lint format bench measure benchmarks screenshots data models clean help
+.PHONY: app test lint format bench measure benchmarks screenshots data models wheel clean help
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 app: $(STAMP)  ## install if needed, then serve the dashboard on http://localhost:8501
-	$(BIN)/streamlit run app/main.py
+	$(BIN)/amo-pricing app
 
 test: lint  ## lint, types, import contracts and every test
 	$(BIN)/python -m pytest
@@ -31,8 +31,15 @@ format: $(STAMP)  ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+wheel: $(STAMP)  ## build the wheel, install it elsewhere, price and serve from there
+	rm -rf dist
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist . >/dev/null
+	$(BIN)/python tests/installed.py dist/*.whl
+
 measure: $(STAMP)  ## engines, dashboard, data_gen and cost of the operator, into docs
 	$(BIN)/python -m pricing bench --json docs/results/engines.json
+	$(BIN)/python -m pricing fuzz --rows 200000 --json docs/results/fuzz.json
+	$(BIN)/python -m pricing fuzz --rows 20000 --engine fd --json docs/results/fuzz_fd.json
 	$(BIN)/python -m app.bench --json docs/results/dashboard.json
 	$(BIN)/python -m data_gen bench --full --json docs/results/data_gen.json
 	$(BIN)/python -m amo bench scaling --json docs/results/scaling.json

@@ -12,6 +12,7 @@ from amo.benchmarks import command_line
 from amo.data import DataError
 from amo.errors import SettingsError, StoppedError
 from amo.files import FileError, write_text
+from amo.lazy import way_out
 
 EXAMPLES = """examples:
   python -m data_gen diffusion
@@ -36,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except (CheckpointError, DataError, DivergedError, FileError) as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        print(f"error: {way_out(error)}", file=sys.stderr)
         return 1
     except SettingsError as error:
         print(f"error: {error}", file=sys.stderr)

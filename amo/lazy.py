@@ -1,4 +1,4 @@
-"""Front doors of packages whose rooms are loaded when first entered.
+"""What is loaded late: rooms of packages when first entered, and packages not everybody needs.
 
 ``import amo`` must not load torch, nor ``python -m pricing --help`` pandas: a package names what it
 offers and where that is, and Python asks for it by the package's ``__getattr__`` (PEP 562).
@@ -6,6 +6,25 @@ offers and where that is, and Python asks for it by the package's ``__getattr__`
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+
+# Packages of the extras in pyproject.toml, by what is imported.
+_EXTRAS = {
+    "streamlit": "app",
+    "plotly": "app",
+    "matplotlib": "train",
+    "skfem": "train",
+    "h5py": "train",
+    "playwright": "dev",
+    "websockets": "dev",
+}
+
+
+def way_out(error: ModuleNotFoundError) -> str:
+    """Return how to install a package of an extra; raise the error if it is of none."""
+    package = (error.name or "").partition(".")[0]
+    if package not in _EXTRAS:
+        raise error
+    return f'this needs {package}: pip install "amo-pricing[{_EXTRAS[package]}]"'
 
 
 def front_door(

@@ -111,7 +111,7 @@ def carry_contract(to: str) -> None:
     if state.get("page") == to:
         return
     state["page"] = to
-    defaults = {name: field.default for name, field in FIELDS.items()}
+    defaults: Contract = {name: field.default for name, field in FIELDS.items()}
     defaults |= {name: options[0] for name, (_, options) in CHOICES.items()}
     for name, default in defaults.items():
         value = state.get(name, _in_address(name))

@@ -14,7 +14,9 @@ import numpy as np
 from tqdm import tqdm
 
 from amo.data import DataError, Manifest, load_shard, read_manifest, sha256_of
+from amo.errors import SettingsError
 from amo.files import FileError, write_text
+from amo.lazy import way_out
 from data_gen import bench
 from data_gen.black_scholes import AmericanSet, EuropeanSet
 from data_gen.builder import BuildError, Report, build
@@ -63,7 +65,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BuildError, DataError, FileError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except ValueError as error:  # nonsense settings, found before any work
+    except ModuleNotFoundError as error:
+        print(f"error: {way_out(error)}", file=sys.stderr)
+        return 1
+    except SettingsError as error:  # nonsense settings, found before any work
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -159,7 +164,7 @@ def _make_defaults(folder: Path, workers: int) -> list[Report]:
 
 def _build(dataset: DataSet, name: str, out: Path, workers: int, *, overwrite: bool) -> Report:
     if workers < 1:
-        raise ValueError(f"--workers must be at least 1, got {workers}")
+        raise SettingsError(f"--workers must be at least 1, got {workers}")
     with tqdm(total=dataset.n_shards, desc=name, unit="shard") as bar:
 
         def progress(done: int, _: int) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from amo.errors import SettingsError
 from data_gen.dataset import Arrays, Check, Shard, split_of
 from data_gen.sampling import power_of_two_below, sobol
 from pricing.contracts import FloatArray, Options
@@ -81,9 +82,9 @@ class ServingSet:
     def __post_init__(self) -> None:
         for name, least in {"states": 3, "vols": 1, "points": 1}.items():  # three splits
             if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+                raise SettingsError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.seed < 0:
-            raise ValueError(f"seed must be >= 0, got {self.seed}")
+            raise SettingsError(f"seed must be >= 0, got {self.seed}")
 
     @property
     def _states_a_shard(self) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from amo.errors import SettingsError
 from data_gen.dataset import SPLITS, Arrays, Check, Shard
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class SizedSet(ABC):
     def __post_init__(self) -> None:
         for name, bound in {**dict.fromkeys(SPLITS, 1), "seed": 0, **self.least}.items():
             if getattr(self, name) < bound:
-                raise ValueError(f"{name} must be at least {bound}, got {getattr(self, name)}")
+                raise SettingsError(f"{name} must be at least {bound}, got {getattr(self, name)}")
 
     @property
     def _shards(self) -> list[tuple[str, int, int]]:

@@ -15,6 +15,7 @@ from scipy.integrate import cumulative_simpson
 from scipy.interpolate import CubicSpline
 from scipy.linalg import solve_banded
 
+from amo.errors import SettingsError
 from data_gen.dataset import Arrays, Check, Shard, split_of
 from pricing.contracts import FloatArray
 
@@ -36,13 +37,13 @@ class _ToySet(ABC):
 
     def __post_init__(self) -> None:
         if self.samples < 3 * _SHARD or self.samples % _SHARD:
-            raise ValueError(
+            raise SettingsError(
                 f"samples must be a multiple of {_SHARD}, at least 3 times that, got {self.samples}"
             )
         if self.points < 16:
-            raise ValueError(f"points must be at least 16, got {self.points}")
+            raise SettingsError(f"points must be at least 16, got {self.points}")
         if self.seed < 0:
-            raise ValueError(f"seed must be >= 0, got {self.seed}")
+            raise SettingsError(f"seed must be >= 0, got {self.seed}")
 
     @property
     def n_shards(self) -> int:

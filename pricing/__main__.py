@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from amo.errors import CheckpointError, SettingsError
 from amo.files import FileError, write_text
+from amo.lazy import way_out
 from pricing.registry import ENGINES
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Anything else that goes wrong is a fault of this program, and says so by its traceback.
     """
-    args = _parser().parse_args(arguments)
+    parser = _parser()
+    args, more = parser.parse_known_args(arguments)
+    if more and args.run is not _app:
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    args.more = more
     from pricing.contracts import AssumptionWarning, OptionFrameError
 
     run: Callable[[argparse.Namespace], int] = args.run
@@ -65,6 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(error, 2)
     except (OptionFrameError, FileError, CheckpointError) as error:
         return _fail(error, 1)
+    except ModuleNotFoundError as error:
+        print(f"error: {way_out(error)}", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # whoever read standard output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -185,8 +193,12 @@ def _parser() -> argparse.ArgumentParser:
     fuzz.add_argument("--workers", type=_count, default=os.cpu_count(), metavar="N")
 
     _command(commands, "report", "write the README's tables from the results files", _report)
-    app = _command(commands, "app", "serve the dashboard; further words go to Streamlit", _app)
-    app.add_argument("streamlit", nargs=argparse.REMAINDER, help="e.g. --server.port 8600")
+    _command(
+        commands,
+        "app",
+        "serve the dashboard; further flags, as --server.port 8600, are Streamlit's",
+        _app,
+    )
     return parser
 
 
@@ -372,7 +384,7 @@ def _app(args: argparse.Namespace) -> int:
     home = Path(found.origin).parent
     command = [sys.executable, "-m", "streamlit", "run", str(home / "main.py")]
     sys.stdout.flush()
-    os.execv(sys.executable, [*command, *_settings(home), *args.streamlit])  # noqa: S606
+    os.execv(sys.executable, [*command, *_settings(home), *args.more])  # noqa: S606
 
 
 def _settings(home: Path) -> list[str]:

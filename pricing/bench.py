@@ -1,8 +1,8 @@
 """How fast and how exact each engine is: ratios measured in one run.
 
-Loops over single options are timed on one core each. The surrogates price a whole book at once, on
-all cores that torch takes, as a user would: their times are per row of a book of 100,000 Americans
-over 200 market states.
+Every engine is timed on one core, so that ratios are core for core. The surrogates price a whole
+book at once: their times are per row of a book of 100,000 Americans over 200 market states. What
+the whole machine does, idle and beside four other busy programs, is measured apart.
 """
 
 import json
@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from pricing.samples import BOX, STATES, draw_book, frame_of, random_options
 _SEED = 20_261_116
 _AMERICAN = ("fd", "fd-fast", "quantlib", "quantlib-fast", "quantlib-fd")
 _LOOPED = 4_000  # rows of the book on which loops are timed
+_BUSY = 4  # programs that take whatever they get of the processor
 
 
 def run(
@@ -40,6 +42,8 @@ def run(
     american = _american(n_contracts)
     _say("a book by the surrogates, and by a loop over QdFp")
     surrogates, book = _surrogates(n_contracts, n_book)
+    _say(f"the whole machine, idle and beside {_BUSY} busy programs")
+    book |= _whole_machine(n_book)
     _say(f"{n_rows:,} rows by the surrogate in a process of its own")
     book |= _large(n_rows)
     _say("the frame layer against the bare formula")
@@ -141,10 +145,10 @@ def _surrogates(n: int, n_book: int) -> tuple[dict[str, dict[str, float]], dict[
             for k, v in seconds.items()
         },
         "microseconds_price_one_state_a_row": 1e6
-        * _best(lambda: engine.evaluate(lonely, ("price",)))
+        * _best(lambda: engine.evaluate(lonely, ("price",), workers=1))
         / len(lonely),
         "microseconds_european_five_greeks": 1e6
-        * _best(lambda: engine.evaluate(european, five))
+        * _best(lambda: engine.evaluate(european, five, workers=1))
         / len(european),
         "microseconds_formula_five_greeks": 1e6
         * _best(lambda: formula.evaluate(european, five))
@@ -156,12 +160,14 @@ def _surrogate_row(
     engine: SurrogateEngine, book: Options, options: Options, truth: FloatArray
 ) -> dict[str, float]:
     def microseconds(quantities: tuple[str, ...]) -> float:
-        return 1e6 * _best(lambda: engine.evaluate(book, quantities)) / len(book)
+        return 1e6 * _best(lambda: engine.evaluate(book, quantities, workers=1)) / len(book)
 
     error = engine.evaluate(options, ("price",))[0]["price"] - truth
     quotes = engine.evaluate(book, ("price",))[0]["price"]
     found: list[FloatArray] = []
-    seconds = _best(lambda: found.append(implied_volatility(engine, book, quotes).volatility), 1)
+    seconds = _best(
+        lambda: found.append(implied_volatility(engine, book, quotes, workers=1).volatility), 1
+    )
     return {
         "microseconds_price": microseconds(("price",)),
         "microseconds_price_delta_gamma": microseconds(("price", "delta", "gamma")),
@@ -171,6 +177,40 @@ def _surrogate_row(
         "microseconds_implied_vol": 1e6 * seconds / len(book),
         "implied_vols_found": float(np.isfinite(found[0]).sum()),
     }
+
+
+def _whole_machine(n_book: int) -> dict[str, float]:
+    """Return the surrogate's time per row on all cores, alone and beside busy programs."""
+    engine, book = get_engine("amo"), draw_book(n_book)
+    five = ("price", *FIRST_GREEKS)
+
+    def microseconds(quantities: tuple[str, ...]) -> float:
+        return 1e6 * _best(lambda: engine.evaluate(book, quantities)) / len(book)
+
+    idle = {"price": microseconds(("price",)), "five_greeks": microseconds(five)}
+    with _busy(_BUSY):
+        beside = microseconds(("price",))
+    return {
+        **{f"microseconds_{name}_all_cores": value for name, value in idle.items()},
+        "busy_programs": float(_BUSY),
+        "microseconds_price_beside_busy": beside,
+        "busy_throughput_share": idle["price"] / beside,
+    }
+
+
+@contextmanager
+def _busy(n: int) -> Iterator[None]:
+    """Keep the processor busy with other programs until the block ends."""
+    programs = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])  # our own
+        for _ in range(n)
+    ]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 def _large(n_rows: int) -> dict[str, float]:
@@ -216,10 +256,13 @@ def _frame_layer(n: int) -> dict[str, float]:
 def as_text(results: dict[str, Any]) -> str:
     """Return the results as a table for people."""
     table = pd.DataFrame(results["american"]).T.to_string(float_format=lambda x: f"{x:.3g}")
-    frame = results["frame"]
+    frame, book = results["frame"], results["book"]
     return (
         f"American options, {results['n_contracts']} contracts, K = 100, against QdFp high "
-        f"precision; microseconds per option\n{table}\n\n"
+        f"precision; microseconds per option on one core\n{table}\n\n"
+        f"amo on {results['machine']['cores']} cores: {book['microseconds_price_all_cores']:.1f} "
+        f"microseconds per price; beside {book['busy_programs']:.0f} busy programs "
+        f"{book['busy_throughput_share']:.2f} of that throughput\n"
         f"fd-fast (price, delta, gamma) is {results['fd_fast_over_quantlib_fd']:.0f} times faster "
         f"than QuantLib's grid 100 x 200\n"
         f"price_frame, {frame['rows']:,.0f} European rows with five Greeks: "

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
+from amo.errors import SettingsError
+
 Range = tuple[float, float]
 
 
@@ -24,13 +26,13 @@ class Domain:
         for field in fields(self):
             low, high = getattr(self, field.name)
             if not low < high:
-                raise ValueError(f"{field.name} must rise: got {low:g} to {high:g}")
+                raise SettingsError(f"{field.name} must rise: got {low:g} to {high:g}")
         if self.volatility[0] <= 0:
-            raise ValueError(f"volatility must be > 0: got {self.volatility[0]:g}")
+            raise SettingsError(f"volatility must be > 0: got {self.volatility[0]:g}")
         if self.expiry[0] < 0:
-            raise ValueError(f"expiry must be >= 0: got {self.expiry[0]:g}")
+            raise SettingsError(f"expiry must be >= 0: got {self.expiry[0]:g}")
         if self.rate[0] < 0 or self.dividend_yield[0] < 0:
-            raise ValueError(
+            raise SettingsError(
                 "rate and dividend_yield must be >= 0: negative ones may open a second exercise "
                 f"boundary; got {self.rate[0]:g} and {self.dividend_yield[0]:g}"
             )

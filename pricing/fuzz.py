@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from amo import checkpoint
+from amo.data import sha256_of
 from pricing import engines, limits
+from pricing.amo_engine import models_folder
 from pricing.contracts import BoolArray, FloatArray, Options
 from pricing.domain import Domain
 from pricing.engines import BoundedEngine, Values
@@ -45,10 +48,18 @@ def run(
     return {
         "command": f"python -m pricing fuzz --rows {n_rows} --seed {seed} --engine {engine} --json",
         "engine": engine,
+        "weights_sha256": _weights() if engine == "amo" else {},
         "seed": seed,
         "bars": {"covered": COVERED, "worst_ratio": WORST},
         "regions": found,
     }
+
+
+def _weights() -> dict[str, str]:
+    """Return which weights are on trial, by style."""
+    folder = models_folder()
+    styles = ("european", "american")
+    return {style: sha256_of(folder / style / checkpoint.WEIGHTS) for style in styles}
 
 
 def draw(

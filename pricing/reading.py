@@ -213,7 +213,7 @@ def _as_float(
 
 
 def _cell_to_float(cell: object) -> float:
-    if isinstance(cell, bool | np.bool_):
+    if isinstance(cell, bool | np.bool_ | np.ndarray):  # an array of one would become its number
         return np.nan
     try:
         return float(cell)  # type: ignore[arg-type]  # whatever refuses is no number
@@ -243,8 +243,9 @@ def _words(
         return column.to_numpy()
     try:
         codes, uniques = pd.factorize(column)
-    except TypeError:  # unhashable cells: no word at all
-        codes, uniques = pd.factorize(column.map(lambda cell: cell if _is_word(cell) else "?"))
+    except (TypeError, NotImplementedError):  # unhashable cells, lists: no word at all
+        cells = column.astype(object).map(lambda cell: cell if _is_word(cell) else "?")
+        codes, uniques = pd.factorize(cells)
     known: list[bool | None] = [_meaning(word, name, meanings) for word in uniques]
     meaning = np.array([word is True for word in known] + [False])  # code -1: missing
     is_unknown = np.array([word is None for word in known] + [False])

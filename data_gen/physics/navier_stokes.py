@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft
 
+from amo.errors import SettingsError
 from data_gen.dataset import Arrays, Check
 from data_gen.physics.exponential import Nonlinear, estimated_error, solve
 from data_gen.sized import SampleSet
@@ -47,7 +48,7 @@ class NavierStokesSet(SampleSet):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fine % self.resolution:
-            raise ValueError(f"fine must be a multiple of {self.resolution}, got {self.fine}")
+            raise SettingsError(f"fine must be a multiple of {self.resolution}, got {self.fine}")
 
     @property
     def fields(self) -> Mapping[str, str]:

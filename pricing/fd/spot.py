@@ -28,6 +28,7 @@ from pricing.fd.solver import (
 )
 
 _CHUNK = 256  # contracts a thread solves at a time, at most
+_ROUNDING = 1e-8  # per unit strike
 _SAFETY = 2.0  # a change between two extrapolations, each with errors of its own
 _NEEDS_BUMP = {
     "volatility": {"vega", "vanna", "volga"},
@@ -161,7 +162,7 @@ def _at_spot(
     spot, price = (np.where(unit.is_call[:, None], x[:, ::-1], x) for x in (solutions[0][0], today))
     boundary = exercise_boundary(unit, spot, price[:, None, :])[:, 0]
     at_spot["boundary"] = boundary
-    at_spot["price_error"] = np.maximum(
+    at_spot["price_error"] = _ROUNDING + np.maximum(
         _SAFETY * error.max(axis=1), _boundary_error(unit, grid, settings, boundary)
     )
     return at_spot, for_bumps

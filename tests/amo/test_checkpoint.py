@@ -72,6 +72,12 @@ def test_weights_of_another_shape_are_refused(folder: Path) -> None:
         (lambda c: c["model"].update(kind="oracle"), "unknown model 'oracle'"),
         (lambda c: c["model"]["config"].update(magic=1), "unknown settings"),
         (lambda c: c["model"]["config"].update(poles="wild"), "describes no model"),
+        (lambda c: c["model"]["config"].update(width="wide"), "describes no model|does not fit"),
+        (lambda c: c["model"]["config"].update(width=1.5), "describes no model|does not fit"),
+        (lambda c: c["model"]["config"].update(n_blocks=[2]), "describes no model|does not fit"),
+        (lambda c: c["model"].update(config=None), "describes no model"),
+        (lambda c: c.update(model=[]), "describes no model"),
+        (lambda c: c.update(link=5), "describes no model|does not fit"),
         (lambda c: c.pop("model"), "describes no model"),
     ],
 )
@@ -102,4 +108,18 @@ def test_text_that_is_no_json_is_refused(folder: Path) -> None:
 def test_metrics_of_other_weights_are_refused(folder: Path) -> None:
     edit(folder / "metrics.json", lambda c: c.update(weights_sha256="0"))
     with pytest.raises(CheckpointError, match="other weights"):
+        checkpoint.read_metrics(folder)
+
+
+def test_json_that_is_too_deep_is_refused(folder: Path) -> None:
+    (folder / "config.json").write_text("[" * 200_000)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        checkpoint.load(folder)
+
+
+def test_edited_metrics_are_refused(folder: Path) -> None:
+    path = folder / "metrics.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "stated": 1e-9}))
+    with pytest.raises(CheckpointError, match="checksum"):
         checkpoint.read_metrics(folder)

@@ -206,3 +206,9 @@ def test_small_darcy_layout_is_checked(tmp_path: Path) -> None:
         darcy_small.open_split(tmp_path, "train")
     with pytest.raises(DataError, match="no split 'fresh'"):
         darcy_small.open_split(tmp_path, "fresh")
+
+
+@pytest.mark.parametrize("name", ["european", "american", "american-mlp"])
+def test_info_describes_every_shipped_model(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(Path(__file__).parents[2] / "models" / name)]) == 0
+    assert "parameters" in capsys.readouterr().out

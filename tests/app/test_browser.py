@@ -168,6 +168,24 @@ def test_contract_follows_from_page_to_page(open_page: Open) -> None:
     expect(page.get_by_text("European put, S 85")).to_be_visible()
 
 
+@pytest.mark.parametrize("name", ["Surface", "Greeks", "Model", "Book"])
+def test_every_page_keeps_the_contract_in_its_address_after_a_reload(
+    open_page: Open, name: str
+) -> None:
+    page = open_page("?spot=120&exercise=european&volatility=33")
+    page.get_by_role("link", name=name).first.click()
+    page.wait_for_url("**spot=120**", timeout=PATIENCE)
+    page.reload()
+    page.get_by_role("heading").first.wait_for(timeout=PATIENCE)
+    settle(page)
+    page.get_by_role("link", name="Price").first.click()
+    page.wait_for_url("**spot=120**", timeout=PATIENCE)
+    page.get_by_role("heading", name="Price").wait_for(timeout=PATIENCE)
+    settle(page)
+    expect(page.get_by_label("Spot", exact=True)).to_have_value("120", timeout=PATIENCE)
+    expect(page.get_by_label("Volatility, %", exact=True)).to_have_value("33", timeout=PATIENCE)
+
+
 def test_keyboard_reaches_every_input_of_the_price_page(open_page: Open) -> None:
     page = open_page()
     shows(page, price_of("amo"))

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import inputs
 from app.resources import engine
-from pricing import implied_vol_frame, market, price_frame
+from pricing import implied_vol_frame, market, price_frame, registry
 from pricing.amo_engine import SurrogateEngine
 from pricing.contracts import ALIASES
 from pricing.engines import MARKET_UNITS
@@ -164,6 +164,37 @@ def test_expired_contract_is_its_payoff() -> None:
     assert (app.dataframe[0].value["price"] == 20.0).all()
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"spot": "-5"}, "Spot must be from 0.01 to 1e+06, not -5"),
+        ({"volatility": "0"}, "Volatility, % must be from 0.1 to 300, not 0"),
+        ({"expiry": "99"}, "Expiry, years must be from 0 to 30, not 99"),
+    ],
+)
+@pytest.mark.parametrize("view", ["price", "surface", "greeks"])
+def test_an_input_that_is_refused_leaves_no_price_beside_it(
+    view: str, query: dict[str, str], words: str
+) -> None:
+    app = run(view, **query)
+    assert [error.value for error in app.error] == [f"{words}."]
+    assert not app.dataframe
+    assert not app.metric
+
+
+def test_a_refused_number_takes_the_price_away_and_a_good_one_brings_it_back() -> None:
+    app = run("price")
+    assert app.dataframe
+    field(app, "number_input", "Strike").set_value(-1.0)
+    checked(app.run())
+    assert app.error
+    assert not app.dataframe
+    field(app, "number_input", "Strike").set_value(90.0)
+    checked(app.run())
+    assert not app.error
+    check_price_page(app)
+
+
 def test_surface_page_measures_the_difference_it_draws() -> None:
     for query in ({}, {"exercise": "european", "quantity": "gamma", "field": "AMO"}):
         app = run("surface", **query)
@@ -213,6 +244,41 @@ def test_uploaded_book_with_other_names_and_bad_cells_is_read_with_a_report() ->
     assert priced["price"].isna().sum() == 1
 
 
+def test_markdown_in_a_reader_s_file_is_shown_and_not_obeyed() -> None:
+    evil = "![x](http://elsewhere/x.png)"
+    for view in ("book", "market"):
+        app = upload(view, f"{evil},b\n1,2\n".encode(), "e.csv")
+        (error,) = (element.value for element in app.error)
+        assert evil not in error
+        assert evil in error.replace("\\", "")
+    bad = sample_book().assign(option_type=evil)
+    app = upload("book", bad.to_csv(index=False).encode(), f"{evil.replace('/', '')}.csv")
+    for element in (*app.error, *app.warning, *app.markdown, *app.caption):
+        assert evil not in element.value
+
+
+def test_a_book_without_a_style_is_priced_as_the_reader_chooses() -> None:
+    book = sample_book().reset_index(drop=True).drop(columns="exercise")
+    app = upload("book", book.to_csv(index=False).encode(), "mine.csv")
+    assert any("choose american or european" in warning.value for warning in app.warning)
+    assert not [button for button in app.button if button.label == "Price the book"]
+    for style in ("american", "european"):
+        app.session_state["book exercise"] = style
+        checked(app.run())
+        field(app, "button", "Price the book").click()
+        checked(app.run())
+        priced = app.session_state["priced"]["frame"]
+        expected = price_frame(book, engine("amo"), exercise=style)  # type: ignore[arg-type]
+        np.testing.assert_allclose(priced["price"], expected["price"], atol=1e-5)
+
+
+def test_a_column_in_per_cent_is_told_on_the_page() -> None:
+    book = sample_book().assign(volatility=25.0)
+    app = upload("book", book.to_csv(index=False).encode(), "mine.csv")
+    told = [warning.value.replace("\\", "") for warning in app.warning]
+    assert any("divide it by 100" in text for text in told)
+
+
 def test_uploaded_parquet_with_quotes_gets_implied_volatilities() -> None:
     book = sample_book().reset_index(drop=True)
     book["mid"] = price_frame(book, "quantlib", greeks=False)["price"]
@@ -241,7 +307,7 @@ def test_uploaded_parquet_with_quotes_gets_implied_volatilities() -> None:
 @pytest.mark.parametrize("view", ["book", "market"])
 def test_bad_uploads_get_a_clear_message(view: str, data: bytes, name: str, words: str) -> None:
     app = upload(view, data, name)
-    said = [element.value for element in (*app.error, *app.warning)]
+    said = [element.value.replace("\\", "") for element in (*app.error, *app.warning)]
     expected = "No column for strike" if view == "market" and "spot" in words else words
     assert any(expected in text for text in said), said
 
@@ -272,6 +338,10 @@ def test_pasted_quotes_need_only_what_differs() -> None:
     app.session_state["chain source"] = "paste"
     checked(app.run())
     app.text_area[0].set_value("strike\texpiry\ttype\tprice\n100\t1\tcall\t9.0\n110\t1\tcall\t5.0")
+    checked(app.run())
+    assert not app.dataframe, "nothing is assumed about exercise"
+    assert any("choose american or european" in warning.value for warning in app.warning)
+    app.session_state["chain exercise"] = "european"
     checked(app.run())
     vols = app.dataframe[-1].value["implied_volatility"]
     assert vols.between(0.1, 0.4).all()
@@ -312,6 +382,7 @@ def test_without_models_pages_say_how_to_get_them(
     monkeypatch.setattr(
         SurrogateEngine, "load", classmethod(lambda cls: missing(cls, tmp_path / "nothing"))
     )
+    monkeypatch.setattr(registry, "_loaded", {})
     st.cache_resource.clear()
     try:
         app = run(view)

@@ -174,7 +174,10 @@ def test_domain_can_be_chosen_and_is_verified(tmp_path: Path) -> None:
     manifest = read_manifest(tmp_path / "set")
     assert manifest.settings["domain"]["volatility"] == [0.2, 0.3]
     volatility = load_shard(tmp_path / "set", manifest.shards[0])["volatility"]
-    assert ((volatility >= 0.2) & (volatility <= 0.3)).all()
+    low, high = manifest.settings["drawn_from"]["volatility"]  # a model learns more than it serves
+    assert low < 0.2
+    assert high > 0.3
+    assert ((volatility >= low) & (volatility <= high)).all()
     assert main(["verify", out, "--points", "10"]) == 0
 
 

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from amo.errors import SettingsError
 from pricing import OptionFrameError, black_scholes, compare_frame, implied_vol_frame, price_frame
-from pricing.engines import FIRST_GREEKS, SECOND_GREEKS
+from pricing.contracts import Options
+from pricing.engines import FIRST_GREEKS, SECOND_GREEKS, AnalyticEngine
 
 COLUMNS = ["spot", "strike", "expiry", "rate", "dividend_yield", "volatility", "option_type"]
 
@@ -223,3 +225,48 @@ def test_compare_refuses_an_unknown_reference() -> None:
         compare_frame(book(), ["fd"], reference="quantlib")
     with pytest.raises(ValueError, match="named once each"):
         compare_frame(book(), ["fd", "fd"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"greeks": 5}, "greeks= takes True"),
+        ({"greeks": ("delta", "speed")}, "speed"),
+        ({"engine": None}, "engine= takes a name"),
+        ({"engine": 7}, "engine= takes a name"),
+        ({"workers": "a"}, "workers= takes a number"),
+        ({"workers": 0}, "workers= takes a number"),
+        ({"workers": True}, "workers= takes a number"),
+        ({"units": "metric"}, "units= takes"),
+    ],
+)
+def test_nonsense_arguments_are_refused_by_name(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        price_frame(book(), **{"engine": "analytic", **changes})
+
+
+def test_a_ticker_column_called_underlying_is_not_spot() -> None:
+    frame = book().rename(columns={"spot": "S"}).assign(underlying="ALFA")
+    assert price_frame(frame, "analytic")["price"].notna().all()
+
+
+def test_compare_does_not_count_the_first_row_of_either_style(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a clock that stands still but for the half second an engine needs to load a style."""
+    honest, met, clock = AnalyticEngine.evaluate, set[bool](), [0.0]
+
+    def evaluate(self: AnalyticEngine, options: Options, *rest: Any, **named: Any) -> Any:
+        new = set(options.is_american.tolist()) - met
+        met.update(new)
+        clock[0] += 0.5 * len(new)
+        return honest(self, options, *rest, **named)
+
+    monkeypatch.setattr(AnalyticEngine, "evaluate", evaluate)
+    monkeypatch.setattr(AnalyticEngine, "refusals", lambda *_: [])
+    monkeypatch.setattr("pricing.comparison.time.perf_counter", lambda: clock[0])
+    frame = pd.concat([book(3, "european"), book(3, "american")], ignore_index=True)
+    assert compare_frame(frame, [AnalyticEngine()]).summary.loc["analytic", "microseconds"] == 0.0
+    met.clear()
+    cold = compare_frame(frame, [AnalyticEngine()], warm_up=False)
+    assert cold.summary.loc["analytic", "microseconds"] == pytest.approx(1e6 / 6)

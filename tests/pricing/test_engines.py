@@ -1,13 +1,16 @@
 """One contract suite for all engines."""
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from pricing import black_scholes, limits
+from amo.errors import SettingsError
+from pricing import black_scholes, limits, registry
 from pricing.contracts import FloatArray, Options
-from pricing.engines import QUANTITIES, Engine, evaluate
+from pricing.engines import QUANTITIES, AnalyticEngine, Engine, evaluate
 from pricing.registry import ENGINES, get_engine
 
 # Each engine's own accuracy of a price, per unit strike.
@@ -55,6 +58,39 @@ def test_every_engine_states_its_accuracy() -> None:
 def test_unknown_engine_names_the_known() -> None:
     with pytest.raises(ValueError, match="unknown engine 'binomial'; there are: amo, analytic, fd"):
         get_engine("binomial")
+
+
+def test_an_engine_is_loaded_once_even_by_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[str] = []
+
+    def load() -> Engine:
+        loads.append("slow")
+        time.sleep(0.05)
+        return AnalyticEngine("slow")
+
+    monkeypatch.setattr(registry, "ENGINES", {"slow": load})
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: get_engine("slow"), range(8)))
+    monkeypatch.delitem(registry._loaded, "slow")
+    assert loads == ["slow"]
+    assert all(engine is found[0] for engine in found)
+
+
+@pytest.mark.parametrize("nonsense", [None, 5, "", object()])
+def test_what_is_no_engine_is_refused_by_name(nonsense: object) -> None:
+    with pytest.raises(SettingsError, match="analytic"):
+        get_engine(nonsense)  # type: ignore[arg-type]
+
+
+def test_fallbacks_are_loaded_only_for_rows_that_need_them(
+    random_options: Callable[..., Options], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_loaded", {})
+    options = random_options(4, seed=1, is_american=True)
+    assert registry.fallbacks(options, np.zeros(4, dtype=bool)) == []
+    assert registry._loaded == {}
+    (engine, mask), *others = registry.fallbacks(options, np.ones(4, dtype=bool))
+    assert (engine.name, mask.all(), others) == ("quantlib", True, [])
 
 
 def test_answer_has_the_asked_names_shape_and_dtype(

@@ -7,7 +7,6 @@ import pytest
 
 from pricing import black_scholes, fd
 from pricing.contracts import FloatArray, Options
-from pricing.registry import get_engine
 from pricing.fd.grid import GridKind, build_grid, pack, unpack
 from pricing.fd.schemes import (
     CRANK_NICOLSON,
@@ -17,6 +16,7 @@ from pricing.fd.schemes import (
     Scheme,
 )
 from pricing.fd.solver import extrapolate
+from pricing.registry import get_engine
 
 GRIDS: tuple[GridKind, ...] = ("log", "sinh")
 

@@ -1,16 +1,20 @@
-"""QuantLib: exact expiries, a frozen date, threads and processes."""
+"""QuantLib: exact expiries, anybody's date, threads and processes."""
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import get_args
 
 import numpy as np
 import pytest
 import QuantLib as ql
 
-from pricing import black_scholes
+from pricing import black_scholes, processes
 from pricing.contracts import Options
 from pricing.engines import QUANTITIES
-from pricing.quantlib_engine import QuantLibEngine
+from pricing.implied_vol import implied_volatility
+from pricing.quantlib_engine import Method, QuantLibEngine
 
 
 def test_fractional_expiry_is_exact(
@@ -25,15 +29,78 @@ def test_fractional_expiry_is_exact(
         assert_close(found[name], truth[name], options, scale, name)
 
 
-def test_evaluation_date_is_not_moved(random_options: Callable[..., Options]) -> None:
-    before = ql.Settings.instance().evaluationDate
-    QuantLibEngine().evaluate(random_options(3, seed=31, is_american=True), ("price",))
-    assert ql.Settings.instance().evaluationDate == before
+DATES = [ql.Date(3, 1, 2000), ql.Date(29, 2, 2028), ql.Date(1, 7, 2199)]
+
+
+@pytest.fixture
+def clock() -> Iterator[ql.Settings]:
+    """QuantLib's settings, put back to what they were."""
+    settings = ql.Settings.instance()
+    before = settings.evaluationDate
+    yield settings
+    settings.evaluationDate = before
+
+
+@pytest.mark.parametrize("method", get_args(Method))
+def test_prices_are_the_same_at_whatever_date_the_user_sets_and_never_move_it(
+    method: Method, clock: ql.Settings, random_options: Callable[..., Options]
+) -> None:
+    few = 2 if method in ("fd", "high-precision") else 6
+    books = [random_options(few, seed=31, is_american=american) for american in (False, True)]
+    engine = QuantLibEngine(method)
+    expected = [engine.evaluate(options, ("price", "theta"))[0] for options in books]
+    for date in DATES:
+        clock.evaluationDate = date
+        for options, right in zip(books, expected, strict=True):
+            found, failures = engine.evaluate(options, ("price", "theta"))
+            assert failures == {}
+            for name in right:
+                assert np.array_equal(found[name], right[name]), date
+        assert clock.evaluationDate == date
+
+
+def test_dates_may_change_between_the_rows_of_other_threads(
+    clock: ql.Settings, random_options: Callable[..., Options]
+) -> None:
+    options = random_options(400, seed=33, is_american=True)
+    engine = QuantLibEngine("fast")
+    expected = engine.evaluate(options, ("price",))[0]["price"]
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(engine.evaluate, options, ("price",)) for _ in range(4)]
+        while not all(future.done() for future in waiting):
+            for date in DATES:
+                clock.evaluationDate = date
+    for future in waiting:
+        assert np.array_equal(future.result()[0]["price"], expected)
+
+
+def test_on_quantlib_s_last_day_nothing_is_priced_and_every_row_says_why(
+    clock: ql.Settings, random_options: Callable[..., Options]
+) -> None:
+    clock.evaluationDate = ql.Date.maxDate()
+    values, failures = QuantLibEngine().evaluate(random_options(2, seed=1), ("price",))
+    assert np.isnan(values["price"]).all()
+    assert "set an earlier one" in failures[0]
+
+
+def test_a_price_by_the_surrogate_alone_does_not_touch_quantlib() -> None:
+    program = (
+        "import sys, pandas as pd\n"
+        "from pricing import price_frame\n"
+        "row = {'S': 100., 'K': 100., 'T': 1., 'r': .03, 'q': .01, 'sigma': .2, 'type': 'put', "
+        "'style': 'american'}\n"
+        "price_frame(pd.DataFrame([row]), 'amo')\n"
+        "assert 'QuantLib' not in sys.modules\n"
+        "price_frame(pd.DataFrame([{**row, 'T': 9.}]), 'amo')\n"
+        "assert 'QuantLib' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_processes_and_threads_give_the_same_numbers(
-    random_options: Callable[..., Options],
+    random_options: Callable[..., Options], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(processes, "_START", 0.0)  # as if the book were large
     options = random_options(1200, seed=32, is_american=True)
     engine = QuantLibEngine("fast")
     serial, _ = engine.evaluate(options, ("price",))
@@ -41,11 +108,27 @@ def test_processes_and_threads_give_the_same_numbers(
     pooled, _ = engine.evaluate(options, ("price",), workers=2, progress=done.append)
     assert np.array_equal(serial["price"], pooled["price"])
     assert sum(done) == 1200
+    started = dict(processes._pools)
+    assert set(started) == {2}
+    quotes = serial["price"][:700]
+    inverted = implied_volatility(engine, options.take(slice(0, 700)), quotes, workers=2)
+    alone = implied_volatility(engine, options.take(slice(0, 700)), quotes, workers=1)
+    assert np.array_equal(inverted.volatility, alone.volatility, equal_nan=True)
+    assert processes._pools == started, "one pool serves all iterations of a search"
     parts = [options.take(slice(i, None, 4)) for i in range(4)]
     with ThreadPoolExecutor(4) as pool:
         threaded = list(pool.map(lambda o: engine.evaluate(o, ("price",))[0]["price"], parts))
     for i, part in enumerate(threaded):
         assert np.array_equal(part, serial["price"][i::4])
+
+
+def test_no_process_is_started_for_work_that_is_shorter(
+    random_options: Callable[..., Options], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_pools", {})
+    options = random_options(1200, seed=32, is_american=True)
+    QuantLibEngine("fast").evaluate(options, ("price",), workers=2)
+    assert processes._pools == {}
 
 
 def test_failure_is_told_with_its_row() -> None:
