@@ -236,9 +236,9 @@ def _frame_layer(n: int) -> dict[str, float]:
     frame = frame_of(options).drop(columns="exercise")
     quantities = ("price", *FIRST_GREEKS)
     bare = _best(lambda: black_scholes.evaluate(*options.terms, quantities))
-    framed = _best(lambda: price_frame(frame, "analytic", progress=False))
+    framed = _best(lambda: price_frame(frame, "analytic", exercise="european", progress=False))
     tracemalloc.start()
-    priced = price_frame(frame, "analytic", progress=False)
+    priced = price_frame(frame, "analytic", exercise="european", progress=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     size = int(frame.memory_usage(deep=True).sum())

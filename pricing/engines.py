@@ -166,10 +166,10 @@ def evaluate(
     is_live = options.expiry > 0
     if is_live.all():
         values, failures = engine.evaluate(options, quantities, workers=workers, progress=progress)
-        return _bounded(options, values), failures
+        return _bounded(engine, options, values), failures
     live_options = options.take(is_live)
     live, failures = engine.evaluate(live_options, quantities, workers=workers, progress=progress)
-    live = _bounded(live_options, live)
+    live = _bounded(engine, live_options, live)
     expired_options = options.take(~is_live)
     expired = _closed_form(expired_options, [name for name in quantities if name in QUANTITIES])
     if "theta" in expired:
@@ -184,7 +184,9 @@ def evaluate(
     return values, {int(positions[row]): text for row, text in failures.items()}
 
 
-def _bounded(options: Options, values: Values) -> Values:
+def _bounded(engine: Engine, options: Options, values: Values) -> Values:
+    if isinstance(engine, AnalyticEngine):  # the formula keeps them by itself
+        return values
     projected = limits.project(options, values)
     early = np.flatnonzero(options.is_american) if "price" in values else np.empty(0, np.intp)
     if len(early):

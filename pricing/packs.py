@@ -9,9 +9,9 @@ import pandas as pd
 
 from pricing.contracts import BoolArray, FloatArray
 
-ROWS = 1 << 14  # decoded at a time
-STATES = 256  # encoded at a time
-LIST = 16  # packs whose states are encoded together
+ROWS = 1 << 13  # decoded at a time
+STATES = 128  # encoded at a time
+LIST = 4  # packs whose states are encoded together: a task of one thread
 IntArray = npt.NDArray[np.intp]
 
 
