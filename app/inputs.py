@@ -87,7 +87,9 @@ def _refuse(contract: Contract) -> None:
         value = float(contract[name]) / field.unit
         slack = 1e-12 * (high - low)  # of the unit's rounding
         if not low - slack <= value <= high + slack:  # NaN compares false
-            refused.append(f"{field.label} must be from {low:g} to {high:g}, not {value:g}.")
+            refused.append(
+                f"{field.label} must be from {low:,.10g} to {high:,.10g}, not {value:,.10g}."
+            )
     if refused:
         st.error("  \n".join(refused), icon=":material/block:")
         st.stop()

@@ -61,7 +61,7 @@ def _use(style: str, kind: str) -> str:
     if kind == "mlp":
         return (
             "## Intended use\n\nComparison only: the row `mlp` of the engine table. It has the "
-            "coding, the labels, the loss and the training time of the operator beside it."
+            "coding, the labels and the loss of the operator beside it."
         )
     extra = (
         "There is no formula to compete with: this is what the engine is for."

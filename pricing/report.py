@@ -56,7 +56,7 @@ def engine_table(results: dict[str, Any]) -> str:
         f"a book of {book['rows']:,.0f} rows over {book['states']:.0f} market states."
     )
     if "mlp" in results["american"]:
-        origin += " `mlp` is a plain network on the same coding, labels and training time."
+        origin += " `mlp` is a plain network on the same coding and labels, trained for longer."
     ratios = (
         f"- Core for core, `amo` prices that book {book['price_times_faster']:.0f} × faster than a "
         f"loop over QdFp fast, with five Greeks {book['five_greeks_times_faster']:.0f} ×, and "

@@ -167,7 +167,7 @@ def test_expired_contract_is_its_payoff() -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"spot": "-5"}, "Spot must be from 0.01 to 1e+06, not -5"),
+        ({"spot": "-5"}, "Spot must be from 0.01 to 1,000,000, not -5"),
         ({"volatility": "0"}, "Volatility, % must be from 0.1 to 300, not 0"),
         ({"expiry": "99"}, "Expiry, years must be from 0 to 30, not 99"),
     ],
