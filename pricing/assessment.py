@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from pricing import engines, limits, regions
 from pricing.contracts import BoolArray, FloatArray, Options
-from pricing.encoding import mirrored
+from pricing.encoding import Put, mirrored
 from pricing.fd import FDSettings, solve_surface
 from pricing.registry import get_engine
 from pricing.samples import BOX, STRIKE, draw
@@ -155,16 +155,7 @@ def _stated(surrogate: Surrogate, n: int, rng: np.random.Generator) -> StatedErr
     largest = np.zeros(lattice.shape)
     blocks = int(np.prod(lattice.shape[3:]))
     for put in tqdm(lattice.draw(n, rng), "stated errors", blocks, delay=1.0, file=sys.stderr):
-        options = Options.of(
-            spot=np.exp(put.log_moneyness),
-            strike=1.0,
-            expiry=put.time_to_expiry,
-            rate=put.rate,
-            dividend_yield=put.dividend_yield,
-            volatility=put.volatility,
-            is_call=False,
-            is_american=american,
-        )
+        options = _options(put, np.exp(put.log_moneyness), is_american=american)
         truth = engines.evaluate(referee, options, ("price",), workers=n_cores())[0]["price"]
         found = surrogate.evaluate(options, ("price",))["price"]
         error = np.maximum(np.abs(found - truth) - FLOOR, 0.0)
@@ -173,6 +164,20 @@ def _stated(surrogate: Surrogate, n: int, rng: np.random.Generator) -> StatedErr
         share = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
         np.maximum.at(largest, lattice.numbers(put), np.nan_to_num(share))
     return StatedError.measured(lattice, largest)
+
+
+def _options(put: Put, spot: FloatArray | float, *, is_american: bool) -> Options:
+    """Return puts of unit strike at a spot."""
+    return Options.of(
+        spot=spot,
+        strike=1.0,
+        expiry=put.time_to_expiry,
+        rate=put.rate,
+        dividend_yield=put.dividend_yield,
+        volatility=put.volatility,
+        is_call=False,
+        is_american=is_american,
+    )
 
 
 def _away_from_boundary(options: Options) -> BoolArray:
@@ -185,16 +190,7 @@ def _away_from_boundary(options: Options) -> BoolArray:
 def _fd_boundary(options: Options) -> FloatArray:
     """Return S*/K of the mirrored puts, NaN where none is exercised."""
     put, _ = mirrored(*options.terms)
-    unit = Options.of(
-        spot=1.0,
-        strike=1.0,
-        expiry=put.time_to_expiry,
-        rate=put.rate,
-        dividend_yield=put.dividend_yield,
-        volatility=put.volatility,
-        is_call=False,
-        is_american=True,
-    )
+    unit = _options(put, 1.0, is_american=True)
     return np.concatenate(
         [
             solve_surface(unit.take(rows), _SURFACE).boundary[:, -1]
