@@ -7,12 +7,14 @@ from typing import Any
 
 from amo import checkpoint
 from amo.report import RESULTS, ROOT, Tables, fill_file, from_results
-from pricing import cards, pictures
+from pricing import cards
 from pricing.amo_engine import models_folder
 
 
 def write() -> list[Path]:
     """Rewrite every marked table; return the files written."""
+    from pricing import pictures  # noqa: PLC0415  # matplotlib is of an extra, tables are not
+
     readme = ROOT / "README.md"
     fill_file(readme, README_TABLES)
     results = json.loads((RESULTS / "engines.json").read_text(encoding="utf-8"))

@@ -239,8 +239,8 @@ def test_uploaded_book_is_priced_and_comes_back_as_csv_and_parquet(open_page: Op
         (
             "text.csv",
             (
-                b"spot,strike,expiry,rate,dividend_yield,volatility,type\n"
-                b"100,100,1,0.05,0.02,high,put\n100,100,1,0.05,0.02,0.2,put\n"
+                b"spot,strike,expiry,rate,dividend_yield,volatility,type,style\n"
+                b"100,100,1,0.05,0.02,high,put,a\n100,100,1,0.05,0.02,0.2,put,a\n"
             ),
             "1 of 2 rows cannot be priced",
         ),
@@ -286,6 +286,7 @@ def test_pasted_quotes_are_inverted(open_page: Open) -> None:
     area = page.get_by_role("textbox", name="CSV with a header")
     area.fill("strike,expiry,type,price\n100,1,call,9.0\n105,1,call,0.0")
     area.press("Control+Enter")
+    page.get_by_role("radio", name="european").click()
     expect(page.get_by_text("1 of 2 quotes have an implied volatility")).to_be_visible()
 
 
