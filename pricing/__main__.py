@@ -37,7 +37,6 @@ output."""
 
 # What the library calls an argument, and what it is called here.
 _FLAGS = {
-    "columns={": "--column ",
     'exercise="american" or exercise="european"': "--exercise american or --exercise european",
     "exercise='american'": "--exercise american",
     "exercise='european'": "--exercise european",
