@@ -19,7 +19,7 @@ app: $(STAMP)  ## install if needed, then serve the dashboard on http://localhos
 	$(BIN)/amo-pricing app
 
 test: lint  ## lint, types, import contracts and every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile
 
 lint: $(STAMP)  ## ruff, mypy strict, import contracts
 	$(BIN)/ruff check .

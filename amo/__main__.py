@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amo.benchmarks import command_line
-from amo.data import DataError
-from amo.errors import SettingsError, StoppedError
+from amo.errors import DataError, SettingsError, StoppedError
 from amo.files import FileError, write_text
 from amo.lazy import way_out
 

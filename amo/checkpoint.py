@@ -183,7 +183,11 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 def _check_seal(content: dict[str, Any], path: Path) -> None:
     """Take a file's own checksum out of its content, and refuse what does not match it."""
-    if content.pop("sha256", None) != _digest(content):
+    if "sha256" not in content:
+        raise CheckpointError(
+            f"{path} has no checksum, as older versions wrote it: measure or train it again"
+        )
+    if content.pop("sha256") != _digest(content):
         raise CheckpointError(f"{path} was edited or cut: its checksum does not hold")
 
 

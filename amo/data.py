@@ -17,13 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from amo.errors import DataError
+
 FORMAT = 1
 MANIFEST = "manifest.json"
 Arrays = dict[str, npt.NDArray[Any]]
-
-
-class DataError(Exception):
-    """A data folder cannot be used; the message names the file and the way out."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import torch
 
 from amo import checkpoint, distributed, training
 from amo.checkpoint import Recipe
-from amo.data import DataError, fingerprint
+from amo.data import fingerprint
 from amo.diagnosis import diagnose
-from amo.errors import CheckpointError, SettingsError
+from amo.errors import CheckpointError, DataError, SettingsError
 from amo.evaluation import Dataset
 from amo.evaluation import evaluate as evaluate_split
 from amo.experiments import PRESETS, Preset

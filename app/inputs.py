@@ -54,7 +54,7 @@ PRESETS: Mapping[str, Mapping[str, float | str]] = {
 }
 
 
-def contract_inputs() -> Contract:
+def _ask() -> Contract:
     """Ask for one contract; any change is answered at once."""
     with st.container(horizontal=True, gap="small"):
         for name in PRESETS:
@@ -75,6 +75,12 @@ def contract_inputs() -> Contract:
         for column, name in zip(st.columns(2), pair, strict=True):
             with column:
                 contract[name] = FIELDS[name].unit * _number(name, FIELDS[name])
+    return contract
+
+
+def contract_inputs() -> Contract:
+    """Ask for one contract in plain view."""
+    contract = _ask()
     _refuse(contract)
     return contract
 
@@ -98,7 +104,8 @@ def _refuse(contract: Contract) -> None:
 def contract_folded() -> Contract:
     """Ask for one contract in a folded panel, and show it in one line."""
     with st.expander("Contract", icon=":material/tune:"):
-        contract = contract_inputs()
+        contract = _ask()
+    _refuse(contract)  # outside of the panel: a folded one would hide it
     st.markdown(f"**{contract_in_short(contract)}**")
     return contract
 

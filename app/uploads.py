@@ -102,6 +102,12 @@ def exercise_choice(columns: dict[str, Hashable], key: str) -> Exercise | None:
     return chosen
 
 
+def say_assumed(assumed: Sequence[str]) -> None:
+    """Show what the library took for granted in a table, or found odd."""
+    for text in assumed:
+        st.warning(formats.plain(text), icon=":material/percent:")
+
+
 def say_missing(missing: Sequence[str], frame: pd.DataFrame) -> None:
     """Tell which columns nobody pointed at, and which there are."""
     there = formats.plain(", ".join(map(str, frame.columns[:30])))

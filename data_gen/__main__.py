@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from amo.data import DataError, Manifest, load_shard, read_manifest, sha256_of
-from amo.errors import SettingsError
+from amo.data import Manifest, load_shard, read_manifest, sha256_of
+from amo.errors import DataError, SettingsError
 from amo.files import FileError, write_text
 from amo.lazy import way_out
 from data_gen import bench

@@ -143,6 +143,7 @@ class ServingSet:
             "domain": self.domain.as_dict(),
             "drawn_from": self.domain.widened().as_dict(),
             "horizon_power": self.horizon_power,
+            "coding": self.coding.version,
             "grid": {
                 "n_space": self.grid.n_space,
                 "n_time": self.grid.n_time,

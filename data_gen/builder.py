@@ -14,14 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from amo.data import (
-    FORMAT,
-    MANIFEST,
-    DataError,
-    ShardInfo,
-    read_manifest,
-    sha256_of,
-)
+from amo.data import FORMAT, MANIFEST, ShardInfo, read_manifest, sha256_of
+from amo.errors import DataError
 from amo.files import FileError, replacing, write_text
 from amo.processes import follow_parent
 from data_gen.dataset import DataSet

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from amo.errors import CheckpointError, SettingsError
+from amo.errors import CheckpointError, FailedError, SettingsError
 from amo.files import FileError, write_text
 from amo.lazy import way_out
 from pricing.registry import ENGINES
@@ -27,7 +27,7 @@ EXAMPLES = """examples:
   amo-pricing price book.csv -o priced.csv --engine fd --greeks
   amo-pricing price chain.tsv -o priced.parquet --exercise american
   amo-pricing compare book.parquet --engines quantlib,fd,fd-fast
-  amo-pricing implied-vol quotes.csv.gz -o - --price-column mid < quotes.csv.gz
+  amo-pricing implied-vol - -o - --price-column mid < quotes.csv > vols.csv
   amo-pricing app
 
 columns: spot, strike, expiry (years), rate, dividend_yield, volatility, option_type (call/put),
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run(args)
     except SettingsError as error:  # an argument that argparse cannot judge
         return _fail(error, 2)
-    except (OptionFrameError, FileError, CheckpointError) as error:
+    except (OptionFrameError, FileError, CheckpointError, FailedError) as error:
         return _fail(error, 1)
     except ModuleNotFoundError as error:
         print(f"error: {way_out(error)}", file=sys.stderr)
@@ -88,6 +88,7 @@ def _fail(error: Exception, code: int) -> int:
 def _in_flags(text: str) -> str:
     """Return a message of the library in words of the command line."""
     text = re.sub(r'columns=\{"(\w+)": ([^}]*)\}', r"--column \1=\2", text)
+    text = re.sub(r"rename or frame.drop\(columns=\[(.*)\]\)", r"rename or remove \1", text)
     for ours, theirs in _FLAGS.items():
         text = text.replace(ours, theirs)
     return text
@@ -173,18 +174,18 @@ def _parser() -> argparse.ArgumentParser:
 
     measure = _command(commands, "bench", "ratios of the engines, measured in one run", _bench)
     measure.add_argument("--json", type=Path, nargs="?", const=Path("-"), metavar="FILE")
-    measure.add_argument("--contracts", type=int, default=300, metavar="N")
-    measure.add_argument("--rows", type=int, default=1_000_000, metavar="N", help="of large books")
-    measure.add_argument("--book", type=int, default=100_000, metavar="N", help="American rows")
+    measure.add_argument("--contracts", type=_count, default=300, metavar="N")
+    measure.add_argument("--rows", type=_count, default=1_000_000, metavar="N", help="large books")
+    measure.add_argument("--book", type=_count, default=100_000, metavar="N", help="American rows")
 
     assess = _command(commands, "assess", "measure a model's errors into metrics.json", _assess)
     assess.add_argument("model", type=Path, help="a folder such as models/american")
-    assess.add_argument("--contracts", type=int, default=5_000, metavar="N")
-    assess.add_argument("--seed", type=int, default=2_026, metavar="N")
+    assess.add_argument("--contracts", type=_count, default=5_000, metavar="N")
+    assess.add_argument("--seed", type=_seed, default=2_026, metavar="N")
 
     fuzz = _command(commands, "fuzz", "try to break the surrogates and their stated errors", _fuzz)
     fuzz.add_argument("--rows", type=_count, default=20_000, metavar="N", help="in all")
-    fuzz.add_argument("--seed", type=int, default=1, metavar="S")
+    fuzz.add_argument("--seed", type=_seed, default=1, metavar="S")
     fuzz.add_argument("--engine", default="amo", choices=["amo", "fd"])
     fuzz.add_argument(
         "--json", type=Path, nargs="?", const=Path("-"), metavar="FILE", help="default: a table"
@@ -203,9 +204,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def _count(text: str) -> int:
     """Read a number from 1 on."""
-    number = int(text) if text.strip().lstrip("+").isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"takes a number from 1 on, not {text!r}")
+    return _whole(text, least=1)
+
+
+def _seed(text: str) -> int:
+    """Read a number from 0 on."""
+    return _whole(text, least=0)
+
+
+def _whole(text: str, least: int) -> int:
+    number = int(text) if text.strip().lstrip("+").isdecimal() else -1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"takes a number from {least} on, not {text!r}")
     return number
 
 
@@ -332,11 +342,14 @@ def _compare(args: argparse.Namespace) -> int:
         columns=_columns(args),
         workers=args.workers,
     )
+    is_piped = args.output is not None and str(args.output) == "-"  # the rows go there
+    summary = sys.stderr if is_piped else sys.stdout
     with pd.option_context("display.max_rows", None, "display.width", 120):
-        print(f"errors against {found.reference}; time in microseconds per option")
-        print(found.summary.T.to_string(float_format=lambda x: f"{x:.3g}"))
+        print(f"errors against {found.reference}; time in microseconds per option", file=summary)
+        print(found.summary.T.to_string(float_format=lambda x: f"{x:.3g}"), file=summary)
         if args.regions:
-            print(found.regions.to_string(index=False, float_format=lambda x: f"{x:.3g}"))
+            text = found.regions.to_string(index=False, float_format=lambda x: f"{x:.3g}")
+            print(text, file=summary)
     if args.output:
         write_table(found.rows, args.output)
     return 0
@@ -409,9 +422,13 @@ def _assess(args: argparse.Namespace) -> int:
     from pricing.assessment import assess
     from pricing.surrogate import Surrogate
 
-    surrogate = Surrogate.load(args.model)
+    try:
+        known = checkpoint.read_metrics(args.model)
+    except CheckpointError:  # missing, of other weights or of an older version: measured anew here
+        known = {}
+    surrogate = Surrogate.load(args.model, is_measured=False)
     found = assess(surrogate, args.contracts, args.seed)
-    checkpoint.write_metrics({**surrogate.metrics, **found}, args.model)
+    checkpoint.write_metrics({**known, **found}, args.model)
     box = found["box"]
     print(
         f"box: price RMSE {box['price']['rmse']:.1e}, max {box['price']['max']:.1e}; whole domain: "

@@ -102,7 +102,7 @@ class SurrogateEngine:
         return values, failures
 
     def price_error(self, options: Options) -> FloatArray:
-        """Return the error that 99 of 100 test rows of the same region and style stayed below."""
+        """Return the error that at least 99 of 100 rows like these stay below, as measured."""
         result = np.full(len(options), np.nan)
         for surrogate, rows in self._shares(options, np.ones(len(options), dtype=np.bool_)):
             result[rows] = surrogate.price_error(options.take(rows))
@@ -115,19 +115,21 @@ class SurrogateEngine:
         *,
         workers: int | None = None,
         progress: Progress = None,
-    ) -> FloatArray:
+    ) -> tuple[FloatArray, dict[int, str]]:
         """Return the volatility in the domain that gives each price, NaN where there is none."""
         result = np.full(len(options), np.nan)
+        failures: dict[int, str] = {}
         low, high = self.european.domain.volatility
         known = options.with_values(volatility=np.full(len(options), 0.5 * (low + high)))
         is_inside = self.inside(known)
         for surrogate, rows in self._shares(options, is_inside):
-            result[rows] = surrogate.implied_volatility(
+            result[rows], is_lost = surrogate.implied_volatility(
                 options.take(rows), price[rows], progress, workers
             )
+            failures.update(dict.fromkeys(rows[is_lost].tolist(), _LOST))
         if progress is not None:
             progress(int((~is_inside).sum()))
-        return result
+        return result, failures
 
     def exercise_boundary(self, options: Options) -> FloatArray:
         """Return the spot at which each American is exercised; NaN where that is not known."""

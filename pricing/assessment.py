@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from amo.errors import FailedError
 from pricing import engines, limits, regions
 from pricing.contracts import BoolArray, FloatArray, Options
 from pricing.encoding import Put, mirrored
@@ -158,6 +159,8 @@ def _stated(surrogate: Surrogate, n: int, rng: np.random.Generator) -> StatedErr
         options = _options(put, np.exp(put.log_moneyness), is_american=american)
         truth = engines.evaluate(referee, options, ("price",), workers=n_cores())[0]["price"]
         found = surrogate.evaluate(options, ("price",))["price"]
+        if not np.isfinite(found).all():
+            raise FailedError(f"{np.sum(~np.isfinite(found))} prices of the model are no numbers")
         error = np.maximum(np.abs(found - truth) - FLOOR, 0.0)
         scale = surrogate.coding.scale(put, np)
         # a row that the referee failed on says nothing; without a scale there is nothing to err in

@@ -78,8 +78,8 @@ def price_frame(
         and per 1 % of volatility or rate.
     error_bars
         Also ``price_error``, what the engine says of its error. "fd": the estimate of this very
-        row. "amo": what 99 of 100 test contracts of the row's region stayed below; NaN where
-        another engine answered.
+        row. "amo": what at least 99 of 100 contracts like this one stay below, as measured; NaN
+        where another engine answered.
     out_of_domain
         Rows that engine "amo" was not trained for: "fallback" prices them by the closed form
         (European) or QuantLib (American), "nan" leaves them empty, "raise" treats them as bad rows.
@@ -131,7 +131,7 @@ def price_frame(
     problems += failed
     _raise_if_wanted(problems, errors, frame)
     if bounded is not None and error_bars:
-        own = routes[0].rows
+        own = routes[0].rows[good_rows(len(frame), problems)[routes[0].rows]]
         stated = bounded.price_error(options.take(own))
         values["price_error"] = _in_place(stated, own, len(frame))
     result = frame.copy(deep=False)

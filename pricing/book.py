@@ -40,13 +40,15 @@ def check_frame(
     unread: Sequence[str] = (),
     quantity: Hashable | None = None,
     exercise: Exercise | None = None,
+    assumed: list[str] | None = None,
 ) -> pd.DataFrame:
-    """Return what is wrong with a book: one line a bad cell, with ``row``, ``column``, ``reason``.
+    """Return what is wrong with a book: ``row``, ``column`` and ``reason`` of every bad cell.
 
     ``row`` is the label of the row. ``unread`` names columns that are not needed, ``quantity`` the
-    column of positions, if there is one.
+    column of positions, if there is one; ``exercise`` is the style where no column says it. What
+    was assumed is added to ``assumed``, or warned of where that is None.
     """
-    _, problems = read_options(frame, columns, unread, exercise)
+    _, problems = read_options(frame, columns, unread, exercise, assumed=assumed)
     if quantity is not None:
         read_numbers("quantity", frame[quantity], problems)
     parts = [

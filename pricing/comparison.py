@@ -72,7 +72,7 @@ def compare_frame(
         Name of the engine taken as truth; the first by default.
     warm_up
         Whether each engine first prices some rows untimed, so that loading and compiling are not
-        measured. A book that takes less than a fifth of a second is then priced three times, and
+        measured. A book that takes less than a fifth of a second is priced up to three times, and
         the shortest time counts.
 
     Notes

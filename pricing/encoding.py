@@ -142,6 +142,8 @@ class Coding:
     ----------
     name
         Of the training set, the preset and the model folder.
+    version
+        Counts up when the same numbers mean something else: models of another are refused.
     queries
         The coordinates of the field, each of about unit size, on a new last axis.
     scale
@@ -156,6 +158,7 @@ class Coding:
     """
 
     name: str
+    version: int
     is_american: bool
     queries: Callable[[Put, ModuleType], Any]
     scale: Callable[[Put, ModuleType], Any]
@@ -260,6 +263,7 @@ def _american_scale(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
 
 EUROPEAN = Coding(
     name="european",
+    version=2,  # 1 learned the put above its payoff
     is_american=False,
     queries=_european_queries,
     scale=_european_scale,
@@ -270,6 +274,7 @@ EUROPEAN = Coding(
 )
 AMERICAN = Coding(
     name="american",
+    version=1,
     is_american=True,
     queries=_american_queries,
     scale=_american_scale,

@@ -78,8 +78,8 @@ class BoundedEngine(Engine, Protocol):
         *,
         workers: int | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> FloatArray:
-        """Return the volatility that gives each price, NaN where it knows none."""
+    ) -> tuple[FloatArray, Failures]:
+        """Return the volatility that gives each price, NaN where it knows none, and failures."""
 
 
 @dataclass(frozen=True)

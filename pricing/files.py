@@ -9,19 +9,25 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
+from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import pandas as pd
 
 from amo.files import FileError, replacing
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 STANDARD = Path("-")  # standard input or output, as CSV
 MAX_COLUMNS = 2_000
 MAX_ROWS = 50_000_000
 MAX_BYTES = 4 << 30  # of a table before it is compressed
+_HEAD = 1 << 20  # bytes of a text from which its layout is told
 _SEPARATORS = (",", ";", "\t", "|")
 _SUFFIXES = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -53,25 +59,42 @@ def _parse(file: IO[bytes], name: str, max_bytes: int) -> pd.DataFrame:
         if form == "parquet":
             return _read_parquet(file, name, max_bytes)
         data = _decompressed(file, name, max_bytes) if is_compressed else file
-        first, second = (data.readline(1 << 20).decode("utf-8-sig") for _ in range(2))
+        head = data.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip("\r\n")
         data.seek(0)
-        separator = "\t" if form == "tsv" else _separator(first)
-        if (n_columns := first.count(separator) + 1) > MAX_COLUMNS:
-            raise FileError(
-                f"{name} has {n_columns:,} columns; a table has at most {MAX_COLUMNS:,}"
-            )
-        if len(first) == 1 << 20:
-            raise FileError(f"{name} has a first line of over a megabyte: that is no table")
-        decimal = "," if separator == ";" and "," in second else "."
+        separator = "\t" if form == "tsv" else _separator(head.partition("\n")[0])
+        records = list(islice(csv.reader(head.splitlines(keepends=True), delimiter=separator), 30))
+        _check_width(records, name)
+        decimal = _decimal(records[1:], name) if separator == ";" else "."
         return pd.read_csv(data, sep=separator, decimal=decimal, encoding="utf-8-sig")
-    # pandas' and pyarrow's parse errors are ValueErrors; a Parquet file may lack its own index
-    except (OSError, ValueError, KeyError, EOFError, zlib.error, csv.Error, OverflowError) as error:
+    # pandas' parse errors are ValueErrors; a header of over a hundred kilobytes is a csv.Error
+    except (OSError, ValueError, EOFError, zlib.error, csv.Error, OverflowError) as error:
         raise FileError(f"cannot read {name}: {_first_line(error)}") from error
 
 
 def _separator(first: str) -> str:
     """Return what parts the columns of a header: the one of the usual that it has most of."""
     return max(_SEPARATORS, key=first.count)
+
+
+def _check_width(records: list[list[str]], name: str) -> None:
+    """Refuse a table that is too wide, or whose rows are wider than its header."""
+    if (n_columns := max(map(len, records), default=0)) > MAX_COLUMNS:
+        raise FileError(f"{name} has {n_columns:,} columns; a table has at most {MAX_COLUMNS:,}")
+    n_named = len(records[0]) if records else 0
+    if n_columns > n_named + 1:  # one more may be the index, or a separator at the end of lines
+        raise FileError(f"{name} has {n_named:,} columns in its header and {n_columns:,} below it")
+
+
+def _decimal(records: list[list[str]], name: str) -> str:
+    """Return the decimal sign of a table whose columns are parted by semicolons."""
+    fields = [field.strip() for record in records for field in record]
+    has_comma = any(re.fullmatch(r"[-+]?\d*,\d+", field) for field in fields)
+    if has_comma and any(re.fullmatch(r"[-+]?\d*\.\d+", field) for field in fields):
+        raise FileError(
+            f"{name} has numbers with a comma and numbers with a point: write one decimal sign, "
+            "and no sign between thousands"
+        )
+    return "," if has_comma else "."
 
 
 def _decompressed(file: IO[bytes], name: str, max_bytes: int) -> IO[bytes]:
@@ -83,25 +106,49 @@ def _decompressed(file: IO[bytes], name: str, max_bytes: int) -> IO[bytes]:
 
 
 def _read_parquet(file: IO[bytes], name: str, max_bytes: int) -> pd.DataFrame:
-    """Read a Parquet file whose own description says that it is a table of a possible size."""
+    """Read a Parquet file whose own description says that it is a table of a possible size.
+
+    Texts stay in the dictionary that the file has of them, however often each is repeated.
+    """
     import pyarrow as pa  # noqa: PLC0415  # slow to load, and most tables are CSV
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    def check(what: str, n: int, most: int) -> None:
+        if n > most:
+            raise FileError(f"{name} holds {n:,} {what}; it may hold {most:,}")
+
     try:
-        description = pq.read_metadata(file)
-        groups = [description.row_group(i) for i in range(description.num_row_groups)]
+        described = pq.read_metadata(file)
+        groups = [described.row_group(i) for i in range(described.num_row_groups)]
         size = sum(group.total_byte_size for group in groups)
-        for what, found, most in (
-            ("rows", description.num_rows, MAX_ROWS),
-            ("columns", description.num_columns, MAX_COLUMNS),
-            ("bytes", max(size, 8 * description.num_rows * description.num_columns), max_bytes),
-        ):
-            if found > most:
-                raise FileError(f"{name} holds {found:,} {what}; it may hold {most:,}")
-        file.seek(0)
-        return pd.read_parquet(file)
+        check("rows", described.num_rows, MAX_ROWS)
+        check("columns", described.num_columns, MAX_COLUMNS)
+        check("bytes", max(size, 8 * described.num_rows * described.num_columns), max_bytes)
+        schema = described.schema.to_arrow_schema()
+        texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
+        content = pq.ParquetFile(file, read_dictionary=texts)
+        batches, held = [], 0
+        for batch in content.iter_batches(batch_size=1 << 14):
+            held += batch.nbytes
+            check("bytes", held, max_bytes)
+            batches.append(batch)
+        table = pa.Table.from_batches(batches, content.schema_arrow).unify_dictionaries()
+        frame = _as_frame(table)
     except pa.ArrowException as error:
         raise FileError(f"cannot read {name}: {_first_line(error)}") from error
+    for label in frame.columns[frame.dtypes == "category"]:
+        if label in texts:  # one object for equal texts
+            frame[label] = frame[label].astype(object)
+    return frame
+
+
+def _as_frame(table: "pa.Table") -> pd.DataFrame:
+    """Return a table of arrow as pandas left it; what pandas noted of it may be damaged."""
+    try:
+        frame: pd.DataFrame = table.to_pandas()
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        frame = table.replace_schema_metadata(None).to_pandas()
+    return frame
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
@@ -117,6 +164,9 @@ def _csv(frame: pd.DataFrame, separator: str) -> str:
             cells = [_without_formula(cell) for cell in frame.iloc[:, number]]
             safe.isetitem(number, pd.array(cells, dtype=object))
     safe.columns = pd.Index([_without_formula(label) for label in frame.columns])
+    if _has_index(frame):
+        names = [_without_formula(name) for name in frame.index.names]
+        safe.index = frame.index.map(_without_formula_in).set_names(names)
     return safe.to_csv(index=_has_index(frame), sep=separator)
 
 
@@ -137,9 +187,24 @@ def _has_index(frame: pd.DataFrame) -> bool:
     return not isinstance(frame.index, pd.RangeIndex)
 
 
+def _without_formula_in(label: object) -> object:
+    """Defuse a label of an index, of one level or of several."""
+    return (
+        tuple(map(_without_formula, label)) if isinstance(label, tuple) else _without_formula(label)
+    )
+
+
 def _without_formula(cell: object) -> object:
     is_formula = isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{cell}" if is_formula else cell
+    return f"'{cell}" if is_formula and not _is_number(str(cell)) else cell
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def check_writable(path: Path) -> None:

@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from amo import checkpoint
 from amo.data import sha256_of
+from amo.errors import FailedError
 from pricing import engines, limits
 from pricing.amo_engine import models_folder
 from pricing.contracts import BoolArray, FloatArray, Options
@@ -137,13 +138,15 @@ def _try(
     error = np.abs(values["price"] - values["truth"])
     ratio = error / values["stated"]
     is_judged = np.isfinite(ratio)
-    worst = int(np.nanargmax(ratio)) if is_judged.any() else 0
+    if not is_judged.any():
+        raise FailedError(f"{name} gave no price with an error for any of {len(options)} rows")
+    worst = int(np.nanargmax(ratio))
     return {
         "rows": len(options),
         "judged": int(is_judged.sum()),
         "flagged": int(values["is_flagged"].sum()),
         "rmse": float(np.sqrt(np.mean(error[is_judged] ** 2))),
-        "largest": float(error[is_judged].max(initial=0.0)),
+        "largest": float(error[is_judged].max()),
         "covered": float(np.mean(ratio[is_judged] <= 1.0)),
         "median_stated": float(np.median(values["stated"][is_judged])),
         "worst_ratio": float(ratio[worst]),
@@ -215,6 +218,9 @@ def faults(results: Mapping[str, Any]) -> list[str]:
     found = []
     for name, row in results["regions"].items():
         least = COVERED[name.split(", ")[1]]
+        if row["judged"] < row["rows"]:  # all are drawn from the domain
+            lost = row["rows"] - row["judged"]
+            found.append(f"{name}: {lost} of {row['rows']} have no price, no error or no truth")
         if row["covered"] < least:
             found.append(f"{name}: {row['covered']:.2%} within the stated error, not {least:.0%}")
         if row["worst_ratio"] > WORST:

@@ -70,13 +70,19 @@ def implied_volatility(
     if progress is not None:
         progress(len(options) - len(rows))
     if isinstance(engine, BoundedEngine):
-        own = engine.implied_volatility(
+        own, failures = engine.implied_volatility(
             options.take(rows), price[rows], workers=workers, progress=progress
         )
+        for reason in dict.fromkeys(failures.values()):
+            lost = [row for row, text in failures.items() if text == reason]
+            found.problems.append(Problem("price", reason, rows[lost]))
         is_found = np.isfinite(own)
+        is_found[list(failures)] = False
         found.volatility[rows[is_found]] = own[is_found]
         found.engine[rows[is_found]] = engine.name
-        rows = rows[~is_found]
+        is_left = ~is_found
+        is_left[list(failures)] = False
+        rows = rows[is_left]
         if not falls_back:
             reason = f"no volatility in the domain of {engine.name} gives this price"
             found.problems.extend([Problem("price", reason, rows)] if len(rows) else [])

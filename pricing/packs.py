@@ -9,9 +9,10 @@ import pandas as pd
 
 from pricing.contracts import BoolArray, FloatArray
 
-ROWS = 1 << 13  # decoded at a time
+ROWS = 1 << 12  # decoded at a time
 STATES = 128  # encoded at a time
-LIST = 4  # packs whose states are encoded together: a task of one thread
+LIST = 4  # packs whose states are encoded together at the most: a task of one thread
+TASKS = 8  # into which the rows of a book are cut at least, where they fill that many packs
 IntArray = npt.NDArray[np.intp]
 
 
@@ -43,7 +44,10 @@ class Pack(NamedTuple):
 
 
 def gather(*state: npt.NDArray[np.generic]) -> Iterator[Pack]:
-    """Yield packs that hold every row once: long states cut, states of like size together."""
+    """Yield packs that hold every row once: long states cut, states of like size together.
+
+    How rows are cut depends on the book alone, never on the machine.
+    """
     code = np.zeros(len(state[0]), dtype=np.int64)
     for column in state:
         numbers, kinds = pd.factorize(column)
@@ -65,12 +69,19 @@ def gather(*state: npt.NDArray[np.generic]) -> Iterator[Pack]:
         done = some.stop
 
 
-def together(packs: Iterable[Pack]) -> Iterator[list[Pack]]:
-    """Yield packs in lists of about ``STATES`` states, or ``LIST`` packs at the most."""
+def together(packs: Iterable[Pack], n_rows: int) -> Iterator[list[Pack]]:
+    """Yield the packs of ``n_rows`` rows in lists, each the task of one thread.
+
+    A list has about ``STATES`` states, or an equal share of the rows.
+    """
+    share = min(max(n_rows // TASKS, ROWS), LIST * ROWS)
     some: list[Pack] = []
     for pack in packs:
         some.append(pack)
-        if sum(len(one.rows) for one in some) >= STATES or len(some) == LIST:
+        if (
+            sum(len(one.rows) for one in some) >= STATES
+            or sum(one.rows.size for one in some) >= share
+        ):
             yield some
             some = []
     if some:

@@ -5,11 +5,13 @@ for more until this process ends.
 """
 
 import multiprocessing
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import TypeVar
+from concurrent.futures.process import BrokenProcessPool
+from typing import NamedTuple, TypeVar
 
 from amo.processes import follow_parent
 
@@ -17,8 +19,15 @@ _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
 _START = 4.0  # seconds of work that are worth starting processes for
 _SEND = 0.1  # and that are worth sending to processes that wait
+
+
+class _Pool(NamedTuple):
+    workers: int
+    executor: ProcessPoolExecutor
+
+
 _lock = threading.Lock()
-_pools: dict[int, ProcessPoolExecutor] = {}
+_pool: _Pool | None = None
 
 
 def in_processes(
@@ -32,21 +41,39 @@ def in_processes(
     if not tasks:
         return
     start = time.perf_counter()
-    yield work(tasks[0])
-    rest = tasks[1:]
+    first, rest = work(tasks[0]), tasks[1:]
     seconds = (time.perf_counter() - start) * len(rest)
-    enough = _SEND if workers in _pools else _START
+    yield first
+    enough = _SEND if _pool is not None and _pool.workers == workers else _START
     if workers is None or workers == 1 or seconds < enough:
         yield from map(work, rest)
-    else:
+        return
+    try:
         yield from _processes(workers).map(work, rest)
+    except BrokenProcessPool:  # one of them was killed: the next call starts others
+        _forget()
+        raise
 
 
 def _processes(workers: int) -> ProcessPoolExecutor:
+    """Return that many processes: those that wait, or new ones in their place."""
+    global _pool  # noqa: PLW0603  # processes belong to the process that started them
     with _lock:
-        if workers not in _pools:
+        if _pool is not None and _pool.workers != workers:
+            _pool.executor.shutdown(wait=False)  # what others gave it is still done
+            _pool = None
+        if _pool is None:
             context = multiprocessing.get_context("spawn")
-            _pools[workers] = ProcessPoolExecutor(
-                workers, mp_context=context, initializer=follow_parent
-            )
-        return _pools[workers]
+            executor = ProcessPoolExecutor(workers, mp_context=context, initializer=follow_parent)
+            _pool = _Pool(workers, executor)
+        return _pool.executor
+
+
+def _forget() -> None:
+    """Start processes anew when they are next needed; a forked child has none of its parent's."""
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -7,9 +7,9 @@ are valued one year (365 days, act/365) before; an option of expiry T is priced 
 dividend yield qT and volatility σ√T, which is the same problem in another unit of time. Greeks
 scale back: vega × √T, rho × T, theta ÷ T. Prices are taken per unit strike.
 
-The evaluation date is a process-wide global of QuantLib and belongs to the user: it is neither read
-nor changed here. Curves have a fixed reference date, and no date that QuantLib knows is later than
-the last: only on that very day is the option expired, and then the row says so.
+The evaluation date is a process-wide global of QuantLib and belongs to the user: it is not changed
+here, and no price depends on it. Curves have a fixed reference date, and no date that QuantLib
+knows is later than the last: only on that very day is the option expired, and then the row says so.
 
 QuantLib's pricing calls hold the GIL: objects are made per call, never shared between threads, and
 large books go to processes.

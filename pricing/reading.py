@@ -4,7 +4,7 @@ It changes no value, drops no row and keeps the order; all checks are vectorised
 """
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -107,12 +107,15 @@ def read_options(
     columns: Mapping[str, Hashable] | None = None,
     unread: Sequence[str] = (),
     exercise: Exercise | None = None,
+    *,
+    assumed: list[str] | None = None,
 ) -> tuple[Options, list[Problem]]:
     """Read a frame into arrays and say what is wrong with it, all rows in one pass.
 
     ``exercise`` is the style of all rows of a frame without such a column; with neither, European
-    is assumed and said so. Columns named in ``unread`` are NaN in the answer, and European. Rows
-    named in a problem hold unusable values.
+    is assumed. What is assumed, and what looks like per cent, is added to ``assumed``; where that
+    is None, the caller's caller gets an :class:`AssumptionWarning`. Columns named in ``unread`` are
+    NaN in the answer, and European. Rows named in a problem hold unusable values.
     """
     if not isinstance(frame, pd.DataFrame):
         raise OptionFrameError(f"expected a pandas DataFrame, got {type(frame).__name__}")
@@ -125,6 +128,7 @@ def read_options(
             f"{found['exercise']!r}: drop the one or the other"
         )
     problems: list[Problem] = []
+    texts: list[str] = []
     numbers = {
         name: read_numbers(name, frame[found[name]], problems)
         if name in found
@@ -138,27 +142,30 @@ def read_options(
     else:
         is_american = np.full(len(frame), exercise == "american")
         if exercise is None and "exercise" not in unread and len(frame):
-            _assume(
+            texts.append(
                 f"the frame has no exercise column: all {len(frame)} options are taken as "
                 'European; say exercise="american" or exercise="european", or add the column'
             )
-    _suspect_per_cent(numbers, found)
+    texts += _like_per_cent(numbers, found)
+    if assumed is not None:
+        assumed += texts
+    else:
+        for text in texts:
+            warnings.warn(text, AssumptionWarning, stacklevel=3)  # who called price_frame and such
     return Options(**numbers, is_call=is_call, is_american=is_american), problems
 
 
-def _assume(text: str) -> None:
-    warnings.warn(text, AssumptionWarning, stacklevel=4)  # the caller of price_frame and the like
-
-
-def _suspect_per_cent(numbers: Mapping[str, FloatArray], found: Mapping[str, Hashable]) -> None:
-    """Warn of columns whose median is no rate or volatility, but would be one in per cent."""
+def _like_per_cent(
+    numbers: Mapping[str, FloatArray], found: Mapping[str, Hashable]
+) -> Iterator[str]:
+    """Yield a text for each column whose median would be a rate or volatility in per cent only."""
     for name, most in PER_CENT.items():
         some = numbers[name][:: max(1, len(numbers[name]) // _SAMPLE)]
         known = some[np.isfinite(some)]
         middle = float(np.median(np.abs(known))) if len(known) else 0.0
         if middle > most:
             label = found[name]
-            _assume(
+            yield (
                 f"{name} is a share of one, and the median of column {label!r}, {middle:g}, is "
                 f'{100 * middle:,.0f} %: if it holds per cent, divide it by 100, or write "5%"'
             )

@@ -106,16 +106,24 @@ class Surrogate:
     metrics: dict[str, Any]
 
     @classmethod
-    def load(cls, folder: Path, device: torch.device | str = "cpu") -> Self:
-        """Read a model folder; the training set says what its numbers mean."""
+    def load(
+        cls, folder: Path, device: torch.device | str = "cpu", *, is_measured: bool = True
+    ) -> Self:
+        """Read a model folder; the training set says what its numbers mean.
+
+        One that ``is_measured`` has metrics; they are read.
+        """
         operator, recipe = checkpoint.load(folder, device)
         data = recipe.notes.get("data", {}) if isinstance(recipe.notes, dict) else {}
         learned = data.get("set") if isinstance(data, dict) else None
+        settings = data.get("settings", {}) if learned is not None else {}
+        version = settings.get("coding", 1) if isinstance(settings, dict) else None
         coding = next((c for c in (EUROPEAN, AMERICAN) if c.name == learned), None)
-        if coding is None or coding.link != recipe.link:
+        if coding is None or (coding.link, coding.version) != (recipe.link, version):
             raise CheckpointError(
-                f"{folder} learned the set {learned!r} with link {recipe.link!r}: that is no "
-                "surrogate of options; `make models` trains them"
+                f"{folder} learned the set {learned!r} in coding {version} with link "
+                f"{recipe.link!r}: that is no surrogate of options as this version reads them; "
+                "`make models` trains them"
             )
         operator.requires_grad_(requires_grad=False)
         differentiable = deepcopy(operator)
@@ -125,7 +133,7 @@ class Surrogate:
             domain = Domain.from_dict(recipe.domain)
         except (AttributeError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder} states no domain of options: {error}") from error
-        metrics = checkpoint.read_metrics(folder)
+        metrics = checkpoint.read_metrics(folder) if is_measured else {}
         return cls(coding, operator, differentiable, double, domain, metrics)
 
     @property
@@ -211,7 +219,8 @@ class Surrogate:
     ) -> None:
         """Do some work on all rows, gathered by market state: in threads where that is the CPU."""
         put, _ = mirrored(*options.terms)
-        tasks = packs.together(packs.gather(put.rate, put.dividend_yield, options.is_call))
+        gathered = packs.gather(put.rate, put.dividend_yield, options.is_call)
+        tasks = packs.together(gathered, len(options))
         on_cpu = self.device.type == "cpu"
         for n_done in in_threads(work, tasks, workers) if on_cpu else map(work, tasks):
             if progress is not None:
@@ -237,8 +246,10 @@ class Surrogate:
         price: FloatArray,
         progress: Progress = None,
         workers: int | None = None,
-    ) -> FloatArray:
+    ) -> tuple[FloatArray, BoolArray]:
         """Return the volatility inside the domain at which each option has its price, or NaN.
+
+        Also where that is because the network gave no number.
 
         Only the decoder repeats: volatility is one of its coordinates. The search begins near the
         closed form's volatility, which an American's does not exceed.
@@ -278,7 +289,7 @@ class Surrogate:
 
             start = np.full(len(options), self.domain.log_moneyness[0])
             bracket = (start, np.zeros(len(options)))
-            return self._roots(options, bracket, bracket, place, excess)
+            return self._roots(options, bracket, bracket, place, excess)[0]
 
         near, middle, far = (log_moneyness_at((n * _BOUNDARY) ** 2) for n in (1, 2, 3))
         return place(options, 3.0 * near - 3.0 * middle + far).spot
@@ -292,9 +303,13 @@ class Surrogate:
         excess: Callable[[Options, FloatArray, IntArray], FloatArray],
         progress: Progress = None,
         workers: int | None = None,
-    ) -> FloatArray:
-        """Solve excess(x) = 0 for every row, where ``place`` puts x into options; NaN if none."""
+    ) -> tuple[FloatArray, BoolArray]:
+        """Solve excess(x) = 0 for every row, where ``place`` puts x into options; NaN if none.
+
+        Also return where the network gave no number.
+        """
         result = np.full(len(options), np.nan)
+        is_lost = np.zeros(len(options), dtype=np.bool_)
 
         def work(some: list[Pack]) -> int:
             for pack, latent, _ in self._encoded(options, some, ()):
@@ -308,7 +323,9 @@ class Surrogate:
                     value: Callable[[Options, IntArray], FloatArray] = value,
                 ) -> FloatArray:
                     placed = place(options.take(rows[position]), x)
-                    return excess(placed, value(placed, position), rows[position])
+                    above = value(placed, position)
+                    is_lost[rows[position]] |= ~np.isfinite(above)
+                    return excess(placed, above, rows[position])
 
                 result[rows] = find_roots(
                     at,
@@ -320,7 +337,7 @@ class Surrogate:
             return sum(int(pack.lengths.sum()) for pack in some)
 
         self._run(work, options, workers, progress)
-        return result
+        return result, is_lost
 
     def _decoder(self, pack: Pack, latent: Tensor) -> Callable[[Options, IntArray], FloatArray]:
         """Return what decodes some of a pack's options, given by their numbers in the pack."""

@@ -1,12 +1,16 @@
 """Fixtures and assertions shared by all tests."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pricing.contracts import Options
+if "PYTEST_XDIST_WORKER" in os.environ:  # one test process a core, so one thread each
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from pricing.contracts import Options  # torch reads the variable when it is loaded
 
 
 def _describe(options: Options, row: int) -> str:

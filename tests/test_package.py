@@ -76,7 +76,7 @@ def test_front_doors_offer_what_they_name(package: object) -> None:
 
 def test_importing_the_packages_loads_nothing_heavy() -> None:
     program = (
-        "import sys, amo, pricing, pricing.__main__\n"
+        "import sys, amo, amo.__main__, pricing, pricing.__main__\n"
         "heavy = {'torch', 'pandas', 'numba', 'scipy', 'numpy', 'QuantLib'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )

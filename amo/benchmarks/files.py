@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.io
 from scipy.io.matlab import MatReadError
 
-from amo.data import DataError
+from amo.errors import DataError
 
 Shape = tuple[int | None, ...]  # None: any number
 Cut = tuple[slice | int, ...]

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from amo.benchmarks.files import Cut, Layout, Shape, read_array
-from amo.data import ArrayDataset, Arrays, DataError
+from amo.data import ArrayDataset, Arrays
+from amo.errors import DataError
 
 _GEO_FNO = "the Geo-FNO data (Li et al. 2022, arXiv 2207.05209)"
 _FNO = "the FNO data (Li et al. 2020, arXiv 2010.08895)"

@@ -1,7 +1,6 @@
 """A whole book: read, checked, priced, summed up and moved."""
 
 import time
-import warnings
 from collections.abc import Callable, Hashable
 
 import pandas as pd
@@ -10,7 +9,7 @@ import streamlit as st
 from app import charts, formats, resources, uploads
 from pricing import check_frame, exposure, implied_vol_frame, price_frame, scenario_grid
 from pricing.book import MEASURES
-from pricing.contracts import AssumptionWarning, Exercise, OptionFrameError
+from pricing.contracts import Exercise, OptionFrameError
 from pricing.engines import FIRST_GREEKS
 from pricing.samples import sample_book
 
@@ -83,11 +82,9 @@ def _show_report(
     frame: pd.DataFrame, columns: Columns, quantity: Hashable | None, exercise: Exercise | None
 ) -> int:
     """Say what is wrong with which cell, and what looks odd; return the number of bad rows."""
-    with warnings.catch_warnings(record=True) as odd:
-        warnings.simplefilter("always", AssumptionWarning)
-        report = check_frame(frame, columns, quantity=quantity, exercise=exercise)
-    for warning in odd:
-        st.warning(formats.plain(warning.message), icon=":material/percent:")
+    assumed: list[str] = []
+    report = check_frame(frame, columns, quantity=quantity, exercise=exercise, assumed=assumed)
+    uploads.say_assumed(assumed)
     if report.empty:
         st.success(f"All {len(frame):,} rows can be read.", icon=":material/check:")
         return 0

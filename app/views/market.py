@@ -5,7 +5,7 @@ import streamlit as st
 
 from amo.files import FileError
 from app import charts, formats, resources, uploads
-from pricing import implied_vol_frame, market
+from pricing import check_frame, implied_vol_frame, market
 from pricing.contracts import Exercise, OptionFrameError
 from pricing.files import parse_table
 
@@ -61,6 +61,9 @@ def _invert(
     known = frame[[*dict.fromkeys([*columns.values(), quote])]]
     known = known.rename(columns={label: name for name, label in columns.items()})
     known = known.rename(columns={quote: "price"})
+    assumed: list[str] = []
+    check_frame(known, unread=("volatility",), exercise=exercise, assumed=assumed)
+    uploads.say_assumed(assumed)
     bar = st.progress(0.0, "inverting")
     inverted = implied_vol_frame(
         known,

@@ -183,7 +183,8 @@ def _boundary_error(
     Γ = 2 |rK - qS*| / (σ S*)² is gamma's jump at the boundary S* and h the step of the finest grid
     there; no extrapolation removes it, for where the boundary lies between two nodes differs from
     grid to grid. How large a part, and how it fades with the distance in σ√T, is measured:
-    tests/pricing/test_fd.py holds it against QuantLib. Deep in the exercise region it is nothing.
+    tests/pricing/test_wrong_numbers.py holds it against QuantLib. Deep in the exercise region it
+    is nothing.
     """
     known = np.where(np.isnan(boundary), 1.0, boundary)
     place = _position(grid, known)

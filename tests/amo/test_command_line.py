@@ -12,7 +12,7 @@ import pytest
 from amo import pictures
 from amo.__main__ import main
 from amo.benchmarks import darcy_small, scaling
-from amo.data import DataError
+from amo.errors import DataError
 from amo.files import FileError
 from amo.memory import peak_megabytes
 from amo.report import learning_table

@@ -13,7 +13,8 @@ import scipy.io
 
 from amo.benchmarks import official
 from amo.benchmarks.files import Layout, read_array
-from amo.data import ArrayDataset, DataError
+from amo.data import ArrayDataset
+from amo.errors import DataError
 
 Array = npt.NDArray[Any]
 Open = Callable[[Path, str], ArrayDataset]

@@ -178,6 +178,7 @@ def test_an_input_that_is_refused_leaves_no_price_beside_it(
 ) -> None:
     app = run(view, **query)
     assert [error.value for error in app.error] == [f"{words}."]
+    assert not any(panel.error for panel in app.expander), "a folded panel would hide it"
     assert not app.dataframe
     assert not app.metric
 
@@ -331,6 +332,17 @@ def test_market_page_inverts_as_the_library_does() -> None:
     failed = app.dataframe[0].value
     assert len(failed) == expected["implied_volatility"].isna().sum()
     assert (failed["error"] != "").all()
+
+
+@pytest.mark.filterwarnings("ignore::pricing.contracts.AssumptionWarning")
+def test_market_page_asks_whether_a_rate_is_per_cent() -> None:
+    app = run("market")
+    app.session_state["chain source"] = "paste"
+    app.session_state["chain exercise"] = "european"
+    checked(app.run())
+    app.text_area[0].set_value("\nstrike\texpiry\ttype\tprice\trate\n100\t1\tcall\t9\t4.1\n")
+    checked(app.run())
+    assert any("if it holds per cent" in warning.value for warning in app.warning)
 
 
 def test_pasted_quotes_need_only_what_differs() -> None:

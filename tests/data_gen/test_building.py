@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from amo.data import DataError, ShardedDataset, load_shard, read_manifest
+from amo.data import ShardedDataset, load_shard, read_manifest
+from amo.errors import DataError
 from data_gen.__main__ import main
 from data_gen.black_scholes import EuropeanSet
 from data_gen.builder import BuildError, build

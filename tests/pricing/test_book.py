@@ -117,7 +117,7 @@ def test_unknown_quantity_column_is_an_error_that_names_it() -> None:
         scenario_grid(sample_book(), spot_moves=[0], volatility_moves=[0], quantity="lots")
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+1", "-cmd|' /C calc'!A0", "@SUM(A1)", "\tx"])
+@pytest.mark.parametrize("cell", ["=1+1", "+1+1", "-cmd|' /C calc'!A0", "@SUM(A1)", "\tx"])
 def test_csv_for_spreadsheets_holds_no_formula(cell: str) -> None:
     book = sample_book().assign(note=cell)
     text = csv_bytes(book)

@@ -1,5 +1,6 @@
 """python -m pricing: files in, files out, exit codes."""
 
+import io
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pricing import __main__ as command_line
 from pricing import files, price_frame
 from pricing.__main__ import main
 
@@ -160,3 +162,47 @@ def test_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
         write_and_fail()
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize(
+    ("library", "here"),
+    [
+        ('pass columns={"spot": "your column"}', 'pass --column spot="your column"'),
+        ('errors="coerce" prices the other rows', "--errors coerce prices the other rows"),
+        ("rename or frame.drop(columns=['price'])", "rename or remove 'price'"),
+        ('use engine="fd"', 'use --engine "fd"'),
+        ("pass price_column=", "pass --price-column"),
+    ],
+)
+def test_messages_speak_of_flags(library: str, here: str) -> None:
+    assert command_line._in_flags(library) == here
+
+
+def test_a_taken_column_is_told_in_words_of_the_command_line(
+    book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = tmp_path / "again.csv"
+    assert main(["price", str(book), "-o", str(again)]) == 0
+    assert main(["price", str(again), "-o", str(tmp_path / "twice.csv")]) == 1
+    told = capsys.readouterr().err
+    assert "rename or remove 'price'" in told
+    assert "frame" not in told.split("error:")[1].replace("the frame already has", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["fuzz", "--seed", "-1"], ["assess", "models/european", "--contracts", "0"]],
+)
+def test_numbers_that_cannot_be_are_bad_usage(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+
+
+def test_compare_keeps_standard_output_for_the_rows(
+    book: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(book), "--engines", "analytic,quantlib", "-o", "-"]) == 0
+    told = capsys.readouterr()
+    assert "errors against analytic" in told.err
+    assert len(pd.read_csv(io.StringIO(told.out))) == len(pd.read_csv(book))

@@ -32,6 +32,7 @@ TOLERANCE = 2.0**11 * 2.0**-24
 PROGRAM = """
 import json, sys
 from pathlib import Path
+import numpy as np
 from pricing.contracts import Options
 from pricing.surrogate import Surrogate
 names = sys.argv[2].split(",")
@@ -43,8 +44,10 @@ for folder in map(Path, sys.argv[3:]):
     options = Options.of(
         strike=float(sys.argv[1]), is_american=surrogate.coding.is_american, **inputs
     )
-    found = surrogate.evaluate(options, names)
-    answers[folder.name] = {name: values.tolist() for name, values in found.items()}
+    found = surrogate.evaluate(options.take(np.tile(np.arange(len(options)), 400)), names)
+    for values in found.values():  # a row's numbers do not depend on where it stands
+        assert (abs(values.reshape(400, -1) - values[:len(options)]) < 1e-4).all()
+    answers[folder.name] = {name: found[name][:len(options)].tolist() for name in names}
 print(json.dumps(answers))
 """
 

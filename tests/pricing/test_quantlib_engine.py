@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import get_args
 
 import numpy as np
@@ -100,7 +101,9 @@ def test_a_price_by_the_surrogate_alone_does_not_touch_quantlib() -> None:
 def test_processes_and_threads_give_the_same_numbers(
     random_options: Callable[..., Options], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_START", 0.0)  # as if the book were large
+    for name in ("_START", "_SEND"):
+        monkeypatch.setattr(processes, name, 0.0)  # as if the book were large
+    monkeypatch.setattr(processes, "_pool", None)
     options = random_options(1200, seed=32, is_american=True)
     engine = QuantLibEngine("fast")
     serial, _ = engine.evaluate(options, ("price",))
@@ -108,27 +111,36 @@ def test_processes_and_threads_give_the_same_numbers(
     pooled, _ = engine.evaluate(options, ("price",), workers=2, progress=done.append)
     assert np.array_equal(serial["price"], pooled["price"])
     assert sum(done) == 1200
-    started = dict(processes._pools)
-    assert set(started) == {2}
+    started = processes._pool
+    assert started is not None
+    assert started.workers == 2
     quotes = serial["price"][:700]
     inverted = implied_volatility(engine, options.take(slice(0, 700)), quotes, workers=2)
     alone = implied_volatility(engine, options.take(slice(0, 700)), quotes, workers=1)
     assert np.array_equal(inverted.volatility, alone.volatility, equal_nan=True)
-    assert processes._pools == started, "one pool serves all iterations of a search"
+    assert processes._pool is started, "one pool serves all iterations of a search"
     parts = [options.take(slice(i, None, 4)) for i in range(4)]
     with ThreadPoolExecutor(4) as pool:
         threaded = list(pool.map(lambda o: engine.evaluate(o, ("price",))[0]["price"], parts))
     for i, part in enumerate(threaded):
         assert np.array_equal(part, serial["price"][i::4])
+    for process in list(started.executor._processes.values()):
+        process.kill()
+    with pytest.raises(BrokenProcessPool):
+        engine.evaluate(options, ("price",), workers=2)
+    again, _ = engine.evaluate(options, ("price",), workers=2)
+    assert np.array_equal(serial["price"], again["price"]), "the next call starts others"
+    assert processes._pool is not None
+    processes._pool.executor.shutdown()
 
 
 def test_no_process_is_started_for_work_that_is_shorter(
     random_options: Callable[..., Options], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_pools", {})
+    monkeypatch.setattr(processes, "_pool", None)
     options = random_options(1200, seed=32, is_american=True)
     QuantLibEngine("fast").evaluate(options, ("price",), workers=2)
-    assert processes._pools == {}
+    assert processes._pool is None
 
 
 def test_failure_is_told_with_its_row() -> None:

@@ -30,7 +30,7 @@ from pricing.surrogate import Surrogate
 SIZES = {"width": 16, "n_tokens": 8, "n_poles": 3, "n_blocks": 2, "n_heads": 2, "state_size": 4}
 
 
-def write_model(folder: Path, coding: Coding, seed: int = 0) -> None:
+def write_model(folder: Path, coding: Coding, seed: int = 0, version: int | None = None) -> None:
     config = AMOConfig(
         n_features=1,
         n_dimensions=1,
@@ -43,7 +43,7 @@ def write_model(folder: Path, coding: Coding, seed: int = 0) -> None:
         preset=coding.name,
         link=coding.link,  # type: ignore[arg-type]
         domain=Domain().as_dict(),
-        notes={"data": {"set": coding.name}},
+        notes={"data": {"set": coding.name, "settings": {"coding": version or coding.version}}},
     )
     torch.manual_seed(seed)
     operator = checkpoint.build(recipe)
@@ -420,6 +420,10 @@ def test_model_folders_are_refused_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="other weights"):
         SurrogateEngine.load(tmp_path)
     write_model(tmp_path, AMERICAN)
+    write_model(tmp_path, EUROPEAN, version=1)
+    with pytest.raises(CheckpointError, match=r"in coding 1.*as this version reads them"):
+        SurrogateEngine.load(tmp_path)
+    write_model(tmp_path, EUROPEAN)
     (tmp_path / "european").rename(tmp_path / "other")
     (tmp_path / "american").rename(tmp_path / "european")
     (tmp_path / "other").rename(tmp_path / "american")

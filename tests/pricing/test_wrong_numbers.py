@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
+from amo.errors import FailedError
 from pricing import (
     AssumptionWarning,
     OptionFrameError,
@@ -80,7 +81,7 @@ def test_european_near_expiry_keeps_price_gamma_and_implied_volatility(expiry: f
     truth = black_scholes.evaluate(*options.terms, ("price", "gamma"))
     assert np.allclose(found["price"], truth["price"], rtol=1e-3)
     assert np.allclose(found["gamma"], truth["gamma"], rtol=1e-2)
-    inverted = amo().implied_volatility(options, truth["price"])
+    inverted, _ = amo().implied_volatility(options, truth["price"])
     assert np.abs(inverted - sigma).max() < 1e-3
 
 
@@ -199,19 +200,52 @@ def test_a_coarse_grid_prices_no_american_below_its_european() -> None:
     assert (price >= european - 1e-12).all()
 
 
-def test_a_nan_of_the_network_is_that_row_s_failure_with_its_reason() -> None:
-    engine = amo()
-    weights = engine.european.operator.state_dict()
-    name = next(key for key in weights if key.endswith("projection.last.bias"))
+def sick_engine() -> SurrogateEngine:
+    """An engine whose European network gives no number."""
     sick = SurrogateEngine.load()
+    weights = sick.european.operator.state_dict()
+    name = next(key for key in weights if key.endswith("projection.last.bias"))
     with torch.no_grad():
         sick.european.operator.get_parameter(name).fill_(float("nan"))
+    return sick
+
+
+def test_a_nan_of_the_network_is_that_row_s_failure_with_its_reason() -> None:
+    sick = sick_engine()
     book = frame(exercise=["european", "american"])
     with pytest.raises(OptionFrameError, match=r"no finite number.*rows 0"):
         price_frame(book, sick)
-    priced = price_frame(book, sick, errors="coerce")
+    priced = price_frame(book, sick, errors="coerce", error_bars=True)
     assert priced["price"].isna().tolist() == [True, False]
+    assert priced["price_error"].isna().tolist() == [True, False]
     assert "no finite number" in priced["error"].iloc[0]
+    quotes = book.drop(columns="volatility").assign(price=[8.0, 12.0])
+    inverted = implied_vol_frame(quotes, engine=sick)
+    assert inverted["implied_volatility"].isna().tolist() == [True, False]
+    assert "no finite number" in inverted["error"].iloc[0]
+
+
+def test_a_network_that_answers_nothing_does_not_pass_the_fuzzer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sick = sick_engine()
+    known = fuzz.get_engine
+    monkeypatch.setattr(fuzz, "get_engine", lambda name: sick if name == "amo" else known(name))
+    with pytest.raises(FailedError, match="amo gave no price"):
+        fuzz.run(60)
+    results = {
+        "regions": {
+            "european, box": {
+                "rows": 10,
+                "judged": 9,
+                "covered": 1.0,
+                "worst_ratio": 0.5,
+                "bounds_broken": {},
+                "not_finite_and_not_flagged": 0,
+            }
+        }
+    }
+    assert fuzz.faults(results) == ["european, box: 1 of 10 have no price, no error or no truth"]
 
 
 def test_a_book_that_does_not_say_its_style_is_not_priced_silently() -> None:
