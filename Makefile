@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: app test lint format bench measure benchmarks screenshots data models wheel clean help
+.PHONY: app test lint format bench measure benchmarks screenshots data models wheel docs clean help
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -40,11 +40,10 @@ measure: $(STAMP)  ## engines, dashboard, data_gen and cost of the operator, int
 	$(BIN)/python -m pricing bench --json docs/results/engines.json
 	$(BIN)/python -m pricing fuzz --rows 200000 --json docs/results/fuzz.json
 	$(BIN)/python -m pricing fuzz --rows 20000 --engine fd --json docs/results/fuzz_fd.json
-	$(BIN)/python -m app.bench --json docs/results/dashboard.json
+	$(BIN)/python -m app bench --json docs/results/dashboard.json
 	$(BIN)/python -m data_gen bench --full --json docs/results/data_gen.json
 	$(BIN)/python -m amo bench scaling --json docs/results/scaling.json
-	$(BIN)/python -m pricing report
-	$(BIN)/python -m amo report
+	$(BIN)/python -m app report
 
 bench: $(STAMP)  ## every table of models in small, into runs/smoke: do they run at all?
 	rm -rf runs/smoke
@@ -69,42 +68,46 @@ ALL := $(FIVE),$(REST)
 SETS := darcy elasticity advection brusselator fractal-darcy reaction-diffusion
 PHYSICS := $(SETS) navier-stokes
 PROBLEMS := darcy,elasticity,advection,brusselator,fractal-darcy,fractal-darcy-hidden,reaction-diffusion,navier-stokes
-OPTIONS := $(BIN)/python -m amo bench options --minutes 2 --json runs/bench/options.json
-benchmarks: $(STAMP)  ## all tables of models, into runs/bench; hours, and resumable
+OPTIONS := $(BIN)/python -m amo bench options --minutes 2
+RECORD := docs/results
+benchmarks: $(STAMP)  ## all tables of models, into docs; hours, resumable, rows that are there stay
 	$(BIN)/python -m data_gen paper-options
-	$(OPTIONS) --models $(FIVE) --codings raw --seeds 3
-	$(OPTIONS) --models $(ALL) --codings raw,scaled --pictures runs/bench
+	$(OPTIONS) --json $(RECORD)/options.json --models $(FIVE) --codings raw --seeds 3
+	$(OPTIONS) --json $(RECORD)/options.json --models $(ALL) --codings raw,scaled \
+	    --pictures docs/pictures
 	$(BIN)/python -m data_gen paper-options --train 400 --validation 40 --test 100 \
 	    --out data/paper-options-small
 	$(BIN)/python -m amo bench ablations --coding scaled --steps 200 --seeds 2 \
-	    --data data/paper-options-small --json runs/bench/ablations.json
+	    --data data/paper-options-small --json $(RECORD)/ablations.json
 	set -e; for name in $(PHYSICS); do \
 	    $(BIN)/python -m data_gen $$name; \
 	    $(BIN)/python -m data_gen verify data/$$name --points 3 \
-	        --json runs/bench/physics_data.json; \
+	        --json $(RECORD)/physics_data.json; \
 	done
 	$(BIN)/python -m amo bench physics --problems $(PROBLEMS) --minutes 2 \
-	    --json runs/bench/physics.json --pictures runs/bench
+	    --json $(RECORD)/physics.json --pictures docs/pictures
+	$(BIN)/python -m app report
+
+docs: $(STAMP)  ## the API reference and the guides, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 screenshots: $(STAMP)  ## every page of the dashboard in light and dark, into docs/screenshots
-	$(BIN)/python -m app.screenshots
+	$(BIN)/python -m app screenshots
 
 data: $(STAMP)  ## the training sets that the shipped models need, under data/
 	$(BIN)/python -m data_gen
 
-MODELS := european american american-mlp
-models: $(STAMP)  ## make the data, train the shipped surrogates, measure them, write their cards
-	$(BIN)/python -m data_gen european
-	$(BIN)/python -m data_gen american
-	set -e; for name in $(MODELS); do \
-	    $(BIN)/python -m amo train $$name --data data/$${name%-mlp} --out runs/$$name; \
-	    mkdir -p models/$$name; \
-	    cp runs/$$name/weights.safetensors runs/$$name/config.json runs/$$name/metrics.json \
-	        runs/$$name/log.jsonl models/$$name/; \
-	    $(BIN)/python -m pricing assess models/$$name; \
+SURROGATES := european american american-mlp
+models: $(STAMP)  ## make the data, train the shipped surrogates, measure and publish them
+	$(BIN)/python -m data_gen make european
+	$(BIN)/python -m data_gen make american
+	set -e; for name in $(SURROGATES); do \
+	    $(BIN)/python -m pricing train $$name; \
+	    $(BIN)/python -m pricing publish runs/$$name; \
 	done
-	$(BIN)/python -m pricing report
+	$(BIN)/python -m pricing fuzz --rows 200000 --json docs/results/fuzz.json
+	$(BIN)/python -m app report
 
 clean:  ## remove the environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

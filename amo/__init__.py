@@ -5,16 +5,19 @@ from typing import TYPE_CHECKING
 from amo.lazy import front_door
 
 if TYPE_CHECKING:
-    from amo.batch import Batch as Batch
     from amo.checkpoint import load as load
     from amo.checkpoint import save as save
+    from amo.data.batch import Batch as Batch
     from amo.errors import CheckpointError as CheckpointError
+    from amo.errors import DataError as DataError
     from amo.errors import SettingsError as SettingsError
+    from amo.experiment import Experiment as Experiment
+    from amo.experiment import train as train
     from amo.model import AMO as AMO
     from amo.model import AMOConfig as AMOConfig
     from amo.operator import Operator as Operator
-    from amo.training import TrainingConfig as TrainingConfig
-    from amo.training import fit as fit
+    from amo.training.loop import TrainingConfig as TrainingConfig
+    from amo.training.loop import fit as fit
 
     __version__: str
 
@@ -23,6 +26,8 @@ __all__ = [
     "AMOConfig",
     "Batch",
     "CheckpointError",
+    "DataError",
+    "Experiment",
     "Operator",
     "SettingsError",
     "TrainingConfig",
@@ -30,19 +35,23 @@ __all__ = [
     "fit",
     "load",
     "save",
+    "train",
 ]
 __getattr__, __dir__ = front_door(
     __name__,
     {
         "AMO": "amo.model",
         "AMOConfig": "amo.model",
-        "Batch": "amo.batch",
+        "Batch": "amo.data.batch",
         "CheckpointError": "amo.errors",
+        "DataError": "amo.errors",
+        "Experiment": "amo.experiment",
         "Operator": "amo.operator",
         "SettingsError": "amo.errors",
-        "TrainingConfig": "amo.training",
-        "fit": "amo.training",
+        "TrainingConfig": "amo.training.loop",
+        "fit": "amo.training.loop",
         "load": "amo.checkpoint",
         "save": "amo.checkpoint",
+        "train": "amo.experiment",
     },
 )

@@ -1,17 +1,19 @@
-"""python -m amo: train, evaluate and look at operators."""
+"""python -m amo: train, evaluate and look at operators.
+
+``--help`` answers before torch is loaded: commands load what they need.
+"""
 
 import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from amo.benchmarks import command_line
-from amo.errors import DataError, SettingsError, StoppedError
-from amo.files import FileError, write_text
-from amo.lazy import way_out
+from amo.benchmarks import command_line as benchmarks
+from amo.command_line import run, say, seed
+from amo.errors import SettingsError
+from amo.files import write_text
 
 EXAMPLES = """examples:
   python -m data_gen diffusion
@@ -23,26 +25,9 @@ EXAMPLES = """examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 well, 1 refused or failed, 2 bad usage, 130 stopped by a signal."""
+    """Run one command; exit codes as :mod:`amo.command_line` has them."""
     args = _parser().parse_args(arguments)
-    from amo.errors import CheckpointError
-    from amo.training import DivergedError
-
-    try:
-        run: Callable[[argparse.Namespace], int] = args.run
-        return run(args)
-    except StoppedError as error:
-        print(error, file=sys.stderr)
-        return 130
-    except (CheckpointError, DataError, DivergedError, FileError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except ModuleNotFoundError as error:
-        print(f"error: {way_out(error)}", file=sys.stderr)
-        return 1
-    except SettingsError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return run(lambda: int(args.run(args)), interrupted="interrupted: the same command goes on")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,154 +39,163 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(metavar="command", required=True)
 
-    train = commands.add_parser("train", help="train a preset, or go on where it stopped")
-    train.add_argument("preset", nargs="?", help="a name of `python -m amo presets`")
-    train.add_argument("--data", type=Path, metavar="DIR", help="default data/PRESET")
-    train.add_argument("--out", type=Path, metavar="DIR", help="default runs/PRESET")
-    command_line.add_device(train)
-    train.add_argument("--seed", type=int, default=0, metavar="N")
-    train.add_argument("--steps", type=int, metavar="N", help="instead of the preset's")
-    train.add_argument("--max-minutes", type=float, metavar="M", help="stop, saved, after M")
-    train.add_argument("--compile", action="store_true", help="torch.compile the loss")
-    train.add_argument("--fresh", action="store_true", help="forget a run that is in --out")
+    listing = commands.add_parser("list", help="the experiments, and the problems of the tables")
+    listing.set_defaults(run=_list)
+
+    train = commands.add_parser("train", help="train an experiment, or go on where it stopped")
+    train.add_argument("experiment", nargs="?", help="a name of `python -m amo list`")
+    add_training(train, "EXPERIMENT")
     train.set_defaults(run=_train)
 
-    presets = commands.add_parser("presets", help="what can be trained")
-    presets.set_defaults(run=_presets)
-
-    problems = commands.add_parser("problems", help="the physics problems, and where data go")
-    problems.set_defaults(run=_problems)
-
     evaluate = commands.add_parser("evaluate", help="score a model on a split it never saw")
-    evaluate.add_argument("model", type=Path)
-    evaluate.add_argument("--data", type=Path, required=True, metavar="DIR")
-    evaluate.add_argument("--split", default="test", help="default test")
-    command_line.add_device(evaluate)
+    evaluate.add_argument("model", type=Path, help="a model folder")
+    evaluate.add_argument("--data", type=Path, required=True, metavar="DIR", help="the data set")
+    evaluate.add_argument("--split", default="test", metavar="NAME", help="default test")
+    benchmarks.add_device(evaluate)
     evaluate.set_defaults(run=_evaluate)
 
     info = commands.add_parser("info", help="parameters, domain, metrics and poles of a model")
-    info.add_argument("model", type=Path)
+    info.add_argument("model", type=Path, help="a model folder")
     info.set_defaults(run=_info)
 
-    poles = commands.add_parser("plot-poles", help="learned poles of each block in the unit disc")
-    poles.add_argument("model", type=Path)
-    poles.add_argument("-o", "--output", type=Path, metavar="FILE", help="svg, png or pdf")
-    poles.set_defaults(run=_plot_poles)
-
-    bases = commands.add_parser("plot-bases", help="the functions that those poles span")
-    bases.add_argument("model", type=Path)
-    bases.add_argument("-o", "--output", type=Path, metavar="FILE", help="svg, png or pdf")
-    bases.set_defaults(run=_plot_bases)
+    for name, what in (
+        ("poles", "learned poles of each block in the unit disc"),
+        ("bases", "the functions that those poles span"),
+    ):
+        plot = commands.add_parser(f"plot-{name}", help=what)
+        plot.add_argument("model", type=Path, help="a model folder")
+        plot.add_argument(
+            "-o", "--output", type=Path, metavar="FILE",
+            help=f"svg, png or pdf; default {name}.svg in the model folder",
+        )  # fmt: skip
+        plot.set_defaults(run=_plot, what=name)
 
     record = commands.add_parser("record", help="write what runs reached into a results file")
-    record.add_argument("runs", type=Path, nargs="+")
-    record.add_argument("--json", type=Path, required=True, metavar="FILE")
+    record.add_argument("runs", type=Path, nargs="+", help="model folders")
+    record.add_argument("--json", type=Path, required=True, metavar="FILE", help="results file")
     record.set_defaults(run=_record)
 
-    report = commands.add_parser("report", help="write the tables in docs/ from the results")
-    report.set_defaults(run=_report)
-
-    command_line.add_to(commands.add_parser("bench", help="measure"))
+    benchmarks.add_to(commands.add_parser("bench", help="measure cost, and tables of models"))
     return parser
 
 
-def _train(args: argparse.Namespace) -> int:
-    from amo import runs
+def add_training(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add what every training command takes; ``name`` is what the experiment is called there."""
+    parser.add_argument("--data", type=Path, metavar="DIR", help=f"default data/{name}")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help=f"model folder, default runs/{name}"
+    )
+    benchmarks.add_device(parser)
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="default 0")
+    parser.add_argument("--steps", type=int, metavar="N", help="instead of the experiment's own")
+    parser.add_argument(
+        "--max-minutes",
+        type=float,
+        metavar="M",
+        help="stop after M minutes; what is there is saved",
+    )
+    parser.add_argument("--compile", action="store_true", help="compile the loss by torch.compile")
+    parser.add_argument("--fresh", action="store_true", help="forget the run that is in --out")
 
-    if args.preset is None:
-        raise SettingsError("say which preset: one of `python -m amo presets`")
-    run = runs.train(
-        args.preset,
-        data=args.data or Path("data") / args.preset,
-        out=args.out or Path("runs") / args.preset,
+
+def train_from(args: argparse.Namespace, experiment: object, data: Path) -> int:
+    """Train an experiment as the flags of :func:`add_training` say; return the exit code."""
+    from dataclasses import replace
+
+    from amo.experiment import Experiment, train
+
+    assert isinstance(experiment, Experiment)  # noqa: S101  # typed there, loaded here
+    config = replace(experiment.training, seed=args.seed, compile=args.compile)
+    config = config if args.steps is None else replace(config, steps=args.steps)
+    trained = train(
+        replace(experiment, training=config),
+        data=args.data or data,
+        out=args.out or Path("runs") / experiment.name,
         device=args.device,
-        seed=args.seed,
-        steps=args.steps,
         max_minutes=args.max_minutes,
-        compiled=args.compile,
         fresh=args.fresh,
     )
-    if run.message:
-        print(run.message, file=sys.stderr)
-    return run.exit_code
+    if int(os.environ.get("RANK", "0")) == 0:
+        error = f"validation relative L2 {trained.validation['relative_l2']:.2e}"
+        if trained.is_finished:
+            say(
+                f"{trained.reason} after {trained.steps} steps: {error}; the model is in "
+                f"{trained.folder} (--fresh trains it anew)"
+            )
+        else:
+            say(
+                f"stopped by {trained.reason} after {trained.steps} steps: {error}; the best "
+                f"weights are in {trained.folder}, and the same command goes on from here"
+            )
+    return 130 if trained.reason == "signal" else 0
 
 
-def _presets(_: argparse.Namespace) -> int:
-    from amo.experiments import PRESETS
+def _train(args: argparse.Namespace) -> int:
+    if args.experiment is None:
+        raise SettingsError("say which experiment: one of `python -m amo list`")
+    from amo.benchmarks.toys import experiment_named
 
-    for name, preset in PRESETS.items():
-        print(f"{name:<16}{preset.summary}")
-    return 0
+    return train_from(args, experiment_named(args.experiment), Path("data") / args.experiment)
 
 
-def _problems(_: argparse.Namespace) -> int:
+def _list(_: argparse.Namespace) -> int:
     from amo.benchmarks.physics import PROBLEMS
+    from amo.benchmarks.toys import EXPERIMENTS
 
+    print("experiments, for `python -m amo train`:")
+    for name, experiment in EXPERIMENTS.items():
+        print(f"  {name:<28}{experiment.problem.title}")
+    print("problems, for `python -m amo bench physics`, and where their data lie:")
     for name, problem in PROBLEMS.items():
-        print(f"{name:<30}{problem.origin:<14}data/{problem.folder:<30}{problem.title}")
+        print(f"  {name:<28}{problem.origin:<14}data/{problem.folder:<28}{problem.title}")
     return 0
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    from amo import runs
+    from amo import checkpoint
+    from amo.benchmarks.toys import EXPERIMENTS
+    from amo.experiment import evaluate
 
-    scores = runs.evaluate(args.model, args.data, args.split, args.device)
+    known = EXPERIMENTS.get(checkpoint.load(args.model)[1].preset)
+    problem = None if known is None else known.problem
+    scores = evaluate(args.model, args.data, args.split, args.device, problem)
     if int(os.environ.get("RANK", "0")) == 0:
-        _print(scores)
+        print(json.dumps(scores, indent=2))
     return 0
 
 
 def _info(args: argparse.Namespace) -> int:
-    from amo import runs
+    from amo.model_folder import describe
 
-    print(runs.describe(args.model))
+    print(describe(args.model))
     return 0
 
 
-def _plot_poles(args: argparse.Namespace) -> int:
-    from amo import pictures, runs
+def _plot(args: argparse.Namespace) -> int:
+    from amo import model_folder, plots
 
-    output = args.output or args.model / "poles.svg"
-    pictures.draw_poles(runs.learned_poles(args.model), output)
-    print(f"wrote {output}", file=sys.stderr)
-    return 0
-
-
-def _plot_bases(args: argparse.Namespace) -> int:
-    from amo import pictures, runs
-
-    output = args.output or args.model / "bases.svg"
-    poles = runs.learned_poles(args.model)
-    pictures.draw_bases([block[0] for block in poles], runs.n_tokens(args.model), output)
-    print(f"wrote {output}", file=sys.stderr)
+    output = args.output or args.model / f"{args.what}.svg"
+    poles = model_folder.learned_poles(args.model)
+    if args.what == "poles":
+        plots.draw_poles(poles, output)
+    else:
+        n_tokens = model_folder.n_tokens(args.model)
+        plots.draw_bases([block[0] for block in poles], n_tokens, output)
+    say(f"wrote {output}")
     return 0
 
 
 def _record(args: argparse.Namespace) -> int:
-    from amo import runs
+    from amo.model_folder import summary
 
     content = {
-        "command": "python -m amo train PRESET --data DIR --out RUN; python -m amo evaluate RUN "
-        "--data DIR; python -m amo record RUNS --json FILE",
-        "runs": {run.name: runs.summary(run) for run in args.runs},
+        "command": "python -m amo train EXPERIMENT --data DIR --out RUN; python -m amo evaluate "
+        "RUN --data DIR; python -m amo record RUNS --json FILE",
+        "runs": {run.name: summary(run) for run in args.runs},
     }
     write_text(json.dumps(content, indent=2) + "\n", args.json)
-    print(f"wrote {args.json}", file=sys.stderr)
+    say(f"wrote {args.json}")
     return 0
-
-
-def _report(_: argparse.Namespace) -> int:
-    from amo import report
-
-    for name, tables in report.DOCUMENTS.items():
-        path = report.ROOT / "docs" / name
-        report.fill_file(path, tables)
-        print(f"wrote {path}", file=sys.stderr)
-    return 0
-
-
-def _print(content: Any) -> None:  # noqa: ANN401  # anything JSON holds
-    print(json.dumps(content, indent=2))
 
 
 if __name__ == "__main__":

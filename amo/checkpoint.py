@@ -12,51 +12,21 @@ import struct
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
-from amo.baselines.ffno import FFNO, FFNOConfig
-from amo.baselines.fno import FNO, FNOConfig
-from amo.baselines.galerkin import GalerkinConfig, GalerkinTransformer
-from amo.baselines.lamo import LaMO, LaMOConfig
-from amo.baselines.lno import LNO, LNOConfig
-from amo.baselines.mlp import PointwiseMLP, PointwiseMLPConfig
-from amo.baselines.transolver import Transolver, TransolverConfig
-from amo.baselines.transolver_plus import TransolverPlus
-from amo.baselines.ufno import UFNO, UFNOConfig
-from amo.data import sha256_of
+from amo.configuration import Link
 from amo.errors import CheckpointError
-from amo.files import make_folder, replacing, write_text
-from amo.model import AMO, AMOConfig
-from amo.operator import Link, Operator
+from amo.files import make_folder, replacing, sha256_of, write_text
+from amo.operator import Operator
+from amo.registry import MODELS, kind_of
 
 FORMAT = 1
 WEIGHTS, CONFIG, METRICS = "weights.safetensors", "config.json", "metrics.json"
-
-
-class Kind(NamedTuple):
-    """A model class and its configuration."""
-
-    model: type[nn.Module]
-    config: type[Any]
-
-
-MODELS: dict[str, Kind] = {
-    "amo": Kind(AMO, AMOConfig),
-    "mlp": Kind(PointwiseMLP, PointwiseMLPConfig),
-    "fno": Kind(FNO, FNOConfig),
-    "f-fno": Kind(FFNO, FFNOConfig),
-    "u-fno": Kind(UFNO, UFNOConfig),
-    "lno": Kind(LNO, LNOConfig),
-    "transolver": Kind(Transolver, TransolverConfig),
-    "transolver++": Kind(TransolverPlus, TransolverConfig),
-    "lamo": Kind(LaMO, LaMOConfig),
-    "galerkin": Kind(GalerkinTransformer, GalerkinConfig),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +59,7 @@ class Recipe:
 
 def build(recipe: Recipe) -> Operator:
     """Return an untrained operator; seed torch before for repeatable weights."""
-    return Operator(MODELS[recipe.kind].model(recipe.config), recipe.config, recipe.link)
+    return Operator(kind_of(recipe.kind).model(recipe.config), recipe.config, recipe.link)
 
 
 def save(operator: Operator, recipe: Recipe, metrics: Mapping[str, Any], folder: Path) -> None:
@@ -197,12 +167,12 @@ def _recipe(content: dict[str, Any], path: Path) -> Recipe:
         if kind not in MODELS:
             raise CheckpointError(f"{path} names the unknown model {kind!r}: {sorted(MODELS)}")
         given = content["model"]["config"]
-        unknown = set(given) - {f.name for f in fields(MODELS[kind].config)}
+        unknown = set(given) - {f.name for f in fields(kind_of(kind).config)}
         if unknown:
             raise CheckpointError(f"{path} has unknown settings {sorted(unknown)}")
         return Recipe(
             kind=kind,
-            config=MODELS[kind].config(**given),
+            config=kind_of(kind).config(**given),
             preset=content["preset"],
             link=content["link"],
             domain=content["domain"],

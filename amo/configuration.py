@@ -1,10 +1,14 @@
 """What every model's configuration says, whatever the model."""
 
-from typing import Protocol
+from typing import Any, ClassVar, Literal, Protocol
+
+Link = Literal["identity", "softplus", "sigmoid"]  # what bounds an answer
 
 
 class ModelConfig(Protocol):
-    """What every model's configuration says about its inputs and outputs."""
+    """What every model's configuration, a dataclass, says about its inputs and outputs."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def n_features(self) -> int:

@@ -1,21 +1,29 @@
-"""Errors of more than one room."""
+"""Errors that say what was expected, what arrived and the way out; all have one base."""
 
 
-class SettingsError(ValueError):
+class AMOError(Exception):
+    """Something that a user can mend; the message says how."""
+
+
+class SettingsError(AMOError, ValueError):
     """A setting makes no sense; the message says which, and what would."""
 
 
-class CheckpointError(Exception):
+class FileError(AMOError):
+    """A file cannot be read or written; the message names it and the reason."""
+
+
+class CheckpointError(AMOError):
     """A model folder cannot be used; the message names the file and the way out."""
 
 
-class DataError(Exception):
+class DataError(AMOError):
     """A data folder cannot be used; the message names the file and the way out."""
 
 
-class FailedError(Exception):
+class FailedError(AMOError):
     """A model or an engine gave no usable number where it had to."""
 
 
-class StoppedError(Exception):
-    """A row of a table was stopped before its end; the message says how to go on."""
+class StoppedError(AMOError):
+    """Work was stopped before its end; the message says how to go on."""

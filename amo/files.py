@@ -1,14 +1,13 @@
 """Writing files: whole or not at all."""
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-
-class FileError(Exception):
-    """A file cannot be read or written; the message says which and why."""
+from amo.errors import FileError
 
 
 def write_text(text: str, path: Path) -> None:
@@ -48,3 +47,9 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

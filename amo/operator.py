@@ -1,17 +1,16 @@
 """An operator in physical units: a model between normalisers that travel with its weights."""
 
 from collections.abc import Callable, Iterable
-from typing import Literal, get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from amo.batch import Batch, Normaliser
-from amo.configuration import ModelConfig
+from amo.configuration import Link, ModelConfig
+from amo.data.batch import Batch, Normaliser
 from amo.errors import SettingsError
 
-Link = Literal["identity", "softplus", "sigmoid"]
 _LINKS: dict[Link, Callable[[Tensor], Tensor]] = {
     "identity": lambda x: x,
     "softplus": functional.softplus,
@@ -112,6 +111,22 @@ class Operator(nn.Module):
             latent = self.encode(batch.points, batch.features, batch.mask, chunk)
             queries = batch.points if batch.queries is None else batch.queries
             return self.decode(latent, queries, batch.scale, batch.gap, batch.offset, chunk)
+
+    def diagnose(self, batch: Batch) -> dict[str, Any]:
+        """Return what the model chose to do with some inputs, as JSON holds it.
+
+        Of AMO poles, captured energy and Gram error by block; nothing of models without these.
+        """
+        diagnostics = getattr(self.model, "diagnostics", None)
+        if diagnostics is None:
+            return {}
+        with torch.no_grad():
+            rows = diagnostics(self.points(batch.points), self.features(batch.features), batch.mask)
+        return {
+            "poles": [row.poles.double().mul(1e5).round().div(1e5).tolist() for row in rows],
+            "captured_energy": [float(row.captured_energy.mean()) for row in rows],
+            "gram_error": [float(row.gram_error.max()) for row in rows],
+        }
 
     def _answer(
         self, output: Tensor, scale: Tensor | None, gap: Tensor | None, offset: Tensor | None

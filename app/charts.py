@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from pricing.contracts import FloatArray
+from amo.arrays import FloatArray
 
 # One colour an engine, readable on white and on black.
 COLOURS = {

@@ -9,15 +9,17 @@ import pandas as pd
 import streamlit as st
 
 from amo import checkpoint
+from amo.arrays import FloatArray
 from amo.errors import CheckpointError
-from amo.report import RESULTS
+from amo.results import RESULTS, Table, read
 from app.inputs import Contract
-from pricing import compare_frame, price_frame, surfaces
-from pricing.amo_engine import SurrogateEngine, models_folder
-from pricing.contracts import FloatArray
-from pricing.engines import FIRST_GREEKS, SECOND_GREEKS, Engine
-from pricing.registry import get_engine
-from pricing.samples import sample_book
+from pricing import compare_frame, price_frame
+from pricing.analysis import sweeps
+from pricing.analysis.examples import sample_book
+from pricing.engines.base import FIVE_GREEKS, MORE_GREEKS, Engine
+from pricing.engines.registry import get_engine
+from pricing.engines.surrogate import SurrogateEngine
+from pricing.surrogate.store import models_folder
 
 REFERENCES = {"european": ("analytic", "quantlib", "fd"), "american": ("quantlib", "fd")}
 N_SPOTS, N_EXPIRIES, N_LINE = 49, 29, 81
@@ -50,7 +52,7 @@ def surrogates() -> SurrogateEngine | None:
 @st.cache_data(max_entries=500, show_spinner=False)
 def compared(contract: Contract, names: tuple[str, ...]) -> pd.DataFrame:
     """Return one row an engine: price, its error against the first, time and all Greeks."""
-    greeks = (*FIRST_GREEKS, *SECOND_GREEKS)
+    greeks = (*FIVE_GREEKS, *MORE_GREEKS)
     found = compare_frame(
         pd.DataFrame([contract]),
         [engine(name) for name in names],
@@ -76,7 +78,7 @@ def compared(contract: Contract, names: tuple[str, ...]) -> pd.DataFrame:
 @st.cache_data(max_entries=200, show_spinner=False)
 def line(contract: Contract, name: str, along: str, at: tuple[float, ...], what: str) -> FloatArray:
     """Return a quantity along one term of a contract."""
-    return surfaces.line(contract, engine(name), along, np.array(at), what)
+    return sweeps.line(contract, engine(name), along, np.array(at), what)
 
 
 @st.cache_data(max_entries=60, show_spinner="Pricing the surface …")
@@ -84,13 +86,13 @@ def surface(
     contract: Contract, name: str, what: str, spots: tuple[float, ...], expiries: tuple[float, ...]
 ) -> FloatArray:
     """Return a quantity over time to expiry and spot."""
-    return surfaces.surface(contract, engine(name), what, np.array(spots), np.array(expiries))
+    return sweeps.surface(contract, engine(name), what, np.array(spots), np.array(expiries))
 
 
 @st.cache_data(max_entries=60, show_spinner=False)
 def boundary(contract: Contract, name: str, expiries: tuple[float, ...]) -> FloatArray:
     """Return the exercise boundary of an American."""
-    return surfaces.exercise_boundary(contract, engine(name), np.array(expiries))
+    return sweeps.exercise_boundary(contract, engine(name), np.array(expiries))
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
@@ -106,6 +108,13 @@ def training_log(model: str) -> pd.DataFrame:
     if not path.is_file():
         return pd.DataFrame()
     return pd.DataFrame([json.loads(line) for line in path.read_text("utf-8").splitlines()])
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def model_table(name: str) -> Table | None:
+    """Return a table of models, None where it has not been measured yet."""
+    path = RESULTS / f"{name}.json"
+    return read(path, Table) if path.is_file() else None
 
 
 @st.cache_data(max_entries=8, show_spinner=False)

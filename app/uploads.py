@@ -5,11 +5,11 @@ from collections.abc import Callable, Hashable, Sequence
 import pandas as pd
 import streamlit as st
 
-from amo.files import FileError
+from amo.errors import FileError
 from app import formats
-from pricing.contracts import ALIASES, Exercise
-from pricing.files import csv_bytes, parquet_bytes, parse_table
-from pricing.reading import guess_columns
+from pricing.columns import ALIASES, guess_columns
+from pricing.options import Exercise
+from pricing.tables import csv_bytes, parquet_bytes, parse_table
 
 MAX_MEGABYTES = 50
 KEPT = " (uploaded)"  # after the name of a column that the result has, too

@@ -1,8 +1,10 @@
 """python -m data_gen: make, list, verify and preview training sets."""
 
 import argparse
+import inspect
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -13,41 +15,15 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from amo.data import Manifest, load_shard, read_manifest, sha256_of
-from amo.errors import DataError, SettingsError
-from amo.files import FileError, write_text
-from amo.lazy import way_out
+from amo.command_line import add_json, count, publish, run
+from amo.data.format import Manifest, load_shard, read_manifest
+from amo.errors import DataError, FileError
+from amo.files import sha256_of, write_text
 from data_gen import bench
-from data_gen.black_scholes import AmericanSet, EuropeanSet
-from data_gen.builder import BuildError, Report, build
+from data_gen.builder import Report, build
 from data_gen.dataset import Check, DataSet
-from data_gen.paper_options import PaperOptionsSet
-from data_gen.physics.advection import AdvectionSet
-from data_gen.physics.brusselator import BrusselatorSet
-from data_gen.physics.darcy import DarcySet
-from data_gen.physics.elasticity import ElasticitySet
-from data_gen.physics.fractal_darcy import FractalDarcySet
-from data_gen.physics.navier_stokes import NavierStokesSet
-from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
-from data_gen.toys import AntiderivativeSet, DiffusionSet
-from pricing.domain import Domain
-
-# The registry of sets: one line and one file each.
-SETS: dict[str, Callable[..., DataSet]] = {
-    "european": EuropeanSet,
-    "american": AmericanSet,
-    "paper-options": PaperOptionsSet,
-    "antiderivative": AntiderivativeSet,
-    "diffusion": DiffusionSet,
-    "darcy": DarcySet,
-    "elasticity": ElasticitySet,
-    "navier-stokes": NavierStokesSet,
-    "advection": AdvectionSet,
-    "fractal-darcy": FractalDarcySet,
-    "reaction-diffusion": ReactionDiffusionSet,
-    "brusselator": BrusselatorSet,
-}
-DEFAULTS = ("european", "american", "paper-options")  # what the shipped models and tables need
+from data_gen.registry import DEFAULTS, SETS
+from pricing.surrogate.domain import Domain
 
 EXAMPLES = """examples:
   python -m data_gen                        every set the shipped models need, under data/
@@ -58,26 +34,27 @@ EXAMPLES = """examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 well, 1 refused or failed, 2 bad usage, 130 interrupted."""
-    args = _parser().parse_args(arguments)
-    try:
-        return int(args.run(args))
-    except (BuildError, DataError, FileError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except ModuleNotFoundError as error:
-        print(f"error: {way_out(error)}", file=sys.stderr)
-        return 1
-    except SettingsError as error:  # nonsense settings, found before any work
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(
-            "\ninterrupted: finished shards are kept; the same command, without --overwrite, goes "
-            "on where it stopped",
-            file=sys.stderr,
-        )
-        return 130
+    """Run one command; exit codes as :mod:`amo.command_line` has them."""
+    args = _parser().parse_args(_with_verb(sys.argv[1:] if arguments is None else arguments))
+    return run(
+        lambda: int(args.run(args)),
+        interrupted="interrupted: finished shards are kept; the same command, without --overwrite, "
+        "goes on where it stopped",
+    )
+
+
+def _with_verb(arguments: Sequence[str]) -> list[str]:
+    """Put `make` before the name of a set: `python -m data_gen american` is `… make american`."""
+    for place, word in enumerate(arguments):
+        if word in SETS and "make" not in arguments[:place] and not _is_value(arguments, place):
+            return [*arguments[:place], "make", *arguments[place:]]
+        if not word.startswith("-") and not _is_value(arguments, place):
+            break  # another verb
+    return list(arguments)
+
+
+def _is_value(arguments: Sequence[str], place: int) -> bool:
+    return place > 0 and arguments[place - 1] == "--workers"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -90,41 +67,76 @@ def _parser() -> argparse.ArgumentParser:
     )
     workers = min(2, os.cpu_count() or 1)  # each holds a third of a gigabyte
     parser.add_argument(
-        "--workers", type=int, default=workers, metavar="N", help="processes, 330 MB each"
+        "--workers",
+        type=count,
+        default=workers,
+        metavar="N",
+        help=f"processes, 330 MB each, default {workers}",
     )
     parser.set_defaults(run=_make_all)
     commands = parser.add_subparsers(metavar="command")
+    making = commands.add_parser("make", help="make a set, or finish one that was stopped")
+    sets = making.add_subparsers(metavar="set", required=True)
     for set_name, make in SETS.items():
-        command = commands.add_parser(
-            set_name, help=f"make the set {set_name}", epilog=EXAMPLES, formatter_class=raw
-        )
+        command = sets.add_parser(
+            set_name, help=_summary(make), description=_summary(make), epilog=EXAMPLES,
+            formatter_class=raw,
+        )  # fmt: skip
         for setting in _settings(make):
-            default = setting.default
-            text = "" if default is MISSING else f"default {default}"
-            command.add_argument(f"--{setting.name}", type=int, metavar="N", help=text)
-        command.add_argument("--out", type=Path, default=Path("data") / set_name, metavar="DIR")
+            default = "" if setting.default is MISSING else f", default {setting.default:,}"
+            words = _words(make).get(setting.name, setting.name.replace("_", " "))
+            command.add_argument(
+                f"--{setting.name}", type=int, metavar="N", help=f"{words}{default}"
+            )
         for name in _ranges(make):
+            low, high = getattr(Domain(), name)
+            words = f"range of {name.replace('_', ' ')}, default {low:g} {high:g}"
             flag = f"--{name.replace('_', '-')}"
-            command.add_argument(flag, type=float, nargs=2, metavar=("LOW", "HIGH"), help="domain")
-        command.add_argument("--workers", type=int, default=argparse.SUPPRESS, metavar="N")
+            command.add_argument(flag, type=float, nargs=2, metavar=("LOW", "HIGH"), help=words)
+        folder = Path("data") / set_name
+        command.add_argument(
+            "--out", type=Path, default=folder, metavar="DIR", help=f"default {folder}"
+        )
+        command.add_argument(
+            "--workers", type=count, default=argparse.SUPPRESS, metavar="N",
+            help=f"processes, default {workers}",
+        )  # fmt: skip
         command.add_argument("--overwrite", action="store_true", help="replace what is in --out")
         command.set_defaults(run=_make_one, name=set_name)
     listing = commands.add_parser("list", help="the sets, with sizes and times")
     listing.set_defaults(run=_list)
     verify = commands.add_parser("verify", help="hash every shard, solve some points again")
-    verify.add_argument("folder", type=Path)
-    verify.add_argument("--points", type=int, default=40, metavar="N")
+    verify.add_argument("folder", type=Path, help="a data set")
+    verify.add_argument(
+        "--points", type=count, default=40, metavar="N", help="solved again, default 40"
+    )
     verify.add_argument("--json", type=Path, metavar="FILE", help="results to put this set into")
     verify.set_defaults(run=_verify)
     preview = commands.add_parser("preview", help="write a picture of a few samples")
-    preview.add_argument("folder", type=Path)
+    preview.add_argument("folder", type=Path, help="a data set")
     preview.add_argument("-o", "--output", type=Path, help="default: preview.html in the folder")
     preview.set_defaults(run=_preview)
     measure = commands.add_parser("bench", help="labels per second against QuantLib's grid")
-    measure.add_argument("--json", type=Path, nargs="?", const=Path("-"), metavar="FILE")
+    add_json(measure)
     measure.add_argument("--full", action="store_true", help="also time the default build")
     measure.set_defaults(run=_bench)
     return parser
+
+
+def _summary(make: Callable[..., DataSet]) -> str:
+    """Return the first line of a set's docstring."""
+    return (inspect.getdoc(make) or "").partition("\n")[0]
+
+
+def _words(make: Callable[..., DataSet]) -> dict[str, str]:
+    """Return what the docstrings of a set's class say of its settings."""
+    found: dict[str, str] = {}
+    for parent in reversed(inspect.getmro(make)):  # type: ignore[arg-type]  # sets are classes
+        text = inspect.cleandoc(parent.__doc__ or "").partition("----------\n")[2]
+        for names, words in re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?)+)", text, re.MULTILINE):
+            line = " ".join(words.split()).partition(". ")[0].rstrip(".")
+            found.update(dict.fromkeys(names.split(", "), line[:1].lower() + line[1:]))
+    return found
 
 
 def _settings(make: Callable[..., DataSet]) -> list[Any]:
@@ -163,8 +175,6 @@ def _make_defaults(folder: Path, workers: int) -> list[Report]:
 
 
 def _build(dataset: DataSet, name: str, out: Path, workers: int, *, overwrite: bool) -> Report:
-    if workers < 1:
-        raise SettingsError(f"--workers must be at least 1, got {workers}")
     with tqdm(total=dataset.n_shards, desc=name, unit="shard") as bar:
 
         def progress(done: int, _: int) -> None:
@@ -283,12 +293,7 @@ def _bench(args: argparse.Namespace) -> int:
             }
             for r in reports
         }
-    text = json.dumps(results, indent=2) + "\n"
-    if args.json is None or args.json == Path("-"):
-        print(text, end="")
-    else:
-        write_text(text, args.json)
-        print(f"wrote {args.json}", file=sys.stderr)
+    publish(results, bench.as_text, args.json)
     return 0
 
 

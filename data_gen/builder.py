@@ -7,23 +7,28 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from amo.data import FORMAT, MANIFEST, ShardInfo, read_manifest, sha256_of
-from amo.errors import DataError
-from amo.files import FileError, replacing, write_text
-from amo.processes import follow_parent
+from amo.data.format import (
+    MANIFEST,
+    Manifest,
+    ShardInfo,
+    read_manifest,
+    save_shard,
+    write_manifest,
+)
+from amo.errors import AMOError, DataError, FileError
+from amo.files import sha256_of
+from amo.system import follow_parent
 from data_gen.dataset import DataSet
 
 Progress = Callable[[int, int], None]
 
 
-class BuildError(Exception):
+class BuildError(AMOError):
     """A set cannot be made there; the message says why and the way out."""
 
 
@@ -183,30 +188,24 @@ def _file_name(index: int) -> str:
 def _make(dataset: DataSet, out: Path, index: int) -> ShardInfo:
     shard = dataset.make(index)
     path = out / _file_name(index)
-    with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, **shard.arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
+    digest = save_shard(shard.arrays, path)
     return ShardInfo(
         file=path.name,
         split=dataset.split(index),
         samples=len(next(iter(shard.arrays.values()))),
         dropped=shard.n_dropped,
         worst_error=shard.worst_error,
-        sha256=sha256_of(path),
+        sha256=digest,
     )
 
 
 def _write_manifest(dataset: DataSet, name: str, out: Path, done: dict[int, ShardInfo]) -> None:
-    content = {
-        "format": FORMAT,
-        "project": version("amo-pricing"),
-        "set": name,
-        "settings": dataset.settings(),
-        "units": dict(dataset.units),
-        "complete": len(done) == dataset.n_shards,
-        "counts": {
-            "samples": sum(shard.samples for shard in done.values()),
-            "dropped": sum(shard.dropped for shard in done.values()),
-        },
-        "shards": [asdict(done[index]) for index in sorted(done)],
-    }
-    write_text(json.dumps(content, indent=1) + "\n", out / MANIFEST)
+    manifest = Manifest(
+        name=name,
+        project=version("amo-pricing"),
+        settings=dataset.settings(),
+        units=dict(dataset.units),
+        shards=tuple(done[index] for index in sorted(done)),
+        is_complete=len(done) == dataset.n_shards,
+    )
+    write_manifest(manifest, out)

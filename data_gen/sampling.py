@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import qmc
 
-from pricing.contracts import FloatArray
+from amo.arrays import FloatArray
 
 
 def sobol(seed: int, stream: int, start: int, count: int, dimension: int) -> FloatArray:

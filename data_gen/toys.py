@@ -15,9 +15,9 @@ from scipy.integrate import cumulative_simpson
 from scipy.interpolate import CubicSpline
 from scipy.linalg import solve_banded
 
+from amo.arrays import FloatArray
 from amo.errors import SettingsError
 from data_gen.dataset import Arrays, Check, Shard, split_of
-from pricing.contracts import FloatArray
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -95,7 +95,7 @@ class _ToySet(ABC):
 
     def picture(self, arrays: Arrays) -> "Figure":
         """Draw four samples."""
-        from data_gen.pictures import draw_curves  # noqa: PLC0415  # plotly is slow to load
+        from data_gen.previews import draw_curves  # noqa: PLC0415  # plotly is slow to load
 
         return draw_curves(arrays)
 

@@ -7,63 +7,84 @@ from amo.lazy import front_door
 if TYPE_CHECKING:
     from amo.errors import CheckpointError as CheckpointError
     from amo.errors import SettingsError as SettingsError
-    from pricing.amo_engine import SurrogateEngine as SurrogateEngine
-    from pricing.batch import implied_vol_frame as implied_vol_frame
-    from pricing.batch import price_frame as price_frame
-    from pricing.book import check_frame as check_frame
-    from pricing.book import exposure as exposure
-    from pricing.book import scenario_grid as scenario_grid
-    from pricing.comparison import Comparison as Comparison
-    from pricing.comparison import compare_frame as compare_frame
-    from pricing.contracts import AssumptionWarning as AssumptionWarning
-    from pricing.contracts import OptionFrameError as OptionFrameError
-    from pricing.contracts import Options as Options
-    from pricing.engines import BoundedEngine as BoundedEngine
-    from pricing.engines import Engine as Engine
-    from pricing.registry import ENGINES as ENGINES
-    from pricing.registry import get_engine as get_engine
+    from pricing.analysis.book import check_frame as check_frame
+    from pricing.analysis.book import exposure as exposure
+    from pricing.analysis.book import scenario_grid as scenario_grid
+    from pricing.analysis.comparison import Comparison as Comparison
+    from pricing.analysis.comparison import compare_frame as compare_frame
+    from pricing.analysis.examples import sample_book as sample_book
+    from pricing.analysis.examples import sample_chain as sample_chain
+    from pricing.columns import AssumptionWarning as AssumptionWarning
+    from pricing.columns import OptionFrameError as OptionFrameError
+    from pricing.engines.base import Engine as Engine
+    from pricing.engines.base import HasBoundary as HasBoundary
+    from pricing.engines.base import Inverts as Inverts
+    from pricing.engines.base import KeepsBounds as KeepsBounds
+    from pricing.engines.base import KnowsDomain as KnowsDomain
+    from pricing.engines.base import StatesError as StatesError
+    from pricing.engines.base import evaluate as evaluate
+    from pricing.engines.registry import ENGINES as ENGINES
+    from pricing.engines.registry import get_engine as get_engine
+    from pricing.engines.surrogate import SurrogateEngine as SurrogateEngine
+    from pricing.frames import implied_vol_frame as implied_vol_frame
+    from pricing.frames import price_frame as price_frame
+    from pricing.options import Options as Options
 
     __version__: str
 
 __all__ = [
     "ENGINES",
     "AssumptionWarning",
-    "BoundedEngine",
     "CheckpointError",
     "Comparison",
     "Engine",
+    "HasBoundary",
+    "Inverts",
+    "KeepsBounds",
+    "KnowsDomain",
     "OptionFrameError",
     "Options",
     "SettingsError",
+    "StatesError",
     "SurrogateEngine",
     "__version__",
     "check_frame",
     "compare_frame",
+    "evaluate",
     "exposure",
     "get_engine",
     "implied_vol_frame",
     "price_frame",
+    "sample_book",
+    "sample_chain",
     "scenario_grid",
 ]
 __getattr__, __dir__ = front_door(
     __name__,
     {
-        "ENGINES": "pricing.registry",
-        "AssumptionWarning": "pricing.contracts",
-        "BoundedEngine": "pricing.engines",
+        "ENGINES": "pricing.engines.registry",
+        "AssumptionWarning": "pricing.columns",
         "CheckpointError": "amo.errors",
-        "Comparison": "pricing.comparison",
-        "Engine": "pricing.engines",
-        "OptionFrameError": "pricing.contracts",
-        "Options": "pricing.contracts",
+        "Comparison": "pricing.analysis.comparison",
+        "Engine": "pricing.engines.base",
+        "HasBoundary": "pricing.engines.base",
+        "Inverts": "pricing.engines.base",
+        "KeepsBounds": "pricing.engines.base",
+        "KnowsDomain": "pricing.engines.base",
+        "StatesError": "pricing.engines.base",
+        "OptionFrameError": "pricing.columns",
+        "Options": "pricing.options",
         "SettingsError": "amo.errors",
-        "SurrogateEngine": "pricing.amo_engine",
-        "check_frame": "pricing.book",
-        "compare_frame": "pricing.comparison",
-        "exposure": "pricing.book",
-        "get_engine": "pricing.registry",
-        "implied_vol_frame": "pricing.batch",
-        "price_frame": "pricing.batch",
-        "scenario_grid": "pricing.book",
+        "SurrogateEngine": "pricing.engines.surrogate",
+        "check_frame": "pricing.analysis.book",
+        "compare_frame": "pricing.analysis.comparison",
+        "evaluate": "pricing.engines.base",
+        "exposure": "pricing.analysis.book",
+        "get_engine": "pricing.engines.registry",
+        "implied_vol_frame": "pricing.frames",
+        "price_frame": "pricing.frames",
+        "scenario_grid": "pricing.analysis.book",
+        "sample_book": "pricing.analysis.examples",
+        "sample_chain": "pricing.analysis.examples",
     },
 )

@@ -4,21 +4,20 @@
 """
 
 import argparse
-import json
 import os
 import re
 import sys
 import time
 import tomllib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from amo.errors import CheckpointError, FailedError, SettingsError
-from amo.files import FileError, write_text
-from amo.lazy import way_out
-from pricing.registry import ENGINES
+from amo.__main__ import add_training, train_from
+from amo.command_line import add_json, count, publish, run, say, seed
+from amo.errors import SettingsError
+from pricing.engines.registry import ENGINES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,40 +48,17 @@ _FLAGS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 if all went well, 1 if rows or files were refused, 2 for bad usage.
-
-    Anything else that goes wrong is a fault of this program, and says so by its traceback.
-    """
+    """Run one command; exit codes as :mod:`amo.command_line` has them."""
     parser = _parser()
     args, more = parser.parse_known_args(arguments)
     if more and args.run is not _app:
         parser.error(f"unrecognized arguments: {' '.join(more)}")
     args.more = more
-    from pricing.contracts import AssumptionWarning, OptionFrameError
+    from pricing.columns import AssumptionWarning
 
-    run: Callable[[argparse.Namespace], int] = args.run
-    try:
-        with warnings.catch_warnings():
-            _print_at_once(AssumptionWarning)
-            return run(args)
-    except SettingsError as error:  # an argument that argparse cannot judge
-        return _fail(error, 2)
-    except (OptionFrameError, FileError, CheckpointError, FailedError) as error:
-        return _fail(error, 1)
-    except ModuleNotFoundError as error:
-        print(f"error: {way_out(error)}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:  # whoever read standard output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        print("interrupted: nothing was written", file=sys.stderr)
-        return 130
-
-
-def _fail(error: Exception, code: int) -> int:
-    print(f"error: {_in_flags(str(error))}", file=sys.stderr)
-    return code
+    with warnings.catch_warnings():
+        _print_at_once(AssumptionWarning)
+        return run(lambda: int(args.run(args)), in_words=_in_flags)
 
 
 def _in_flags(text: str) -> str:
@@ -173,26 +149,53 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--regions", action="store_true", help="also by region")
 
     measure = _command(commands, "bench", "ratios of the engines, measured in one run", _bench)
-    measure.add_argument("--json", type=Path, nargs="?", const=Path("-"), metavar="FILE")
-    measure.add_argument("--contracts", type=_count, default=300, metavar="N")
-    measure.add_argument("--rows", type=_count, default=1_000_000, metavar="N", help="large books")
-    measure.add_argument("--book", type=_count, default=100_000, metavar="N", help="American rows")
+    add_json(measure)
+    measure.add_argument(
+        "--contracts", type=count, default=300, metavar="N", help="for errors, default 300"
+    )
+    measure.add_argument(
+        "--rows", type=count, default=1_000_000, metavar="N",
+        help="of the large books, default 1,000,000",
+    )  # fmt: skip
+    measure.add_argument(
+        "--book", type=count, default=100_000, metavar="N",
+        help="American rows of the timed book, default 100,000",
+    )  # fmt: skip
 
     assess = _command(commands, "assess", "measure a model's errors into metrics.json", _assess)
     assess.add_argument("model", type=Path, help="a folder such as models/american")
-    assess.add_argument("--contracts", type=_count, default=5_000, metavar="N")
-    assess.add_argument("--seed", type=_seed, default=2_026, metavar="N")
+    assess.add_argument("--contracts", type=count, default=5_000, metavar="N", help="default 5,000")
+    assess.add_argument("--seed", type=seed, default=2_026, metavar="N", help="default 2026")
 
     fuzz = _command(commands, "fuzz", "try to break the surrogates and their stated errors", _fuzz)
-    fuzz.add_argument("--rows", type=_count, default=20_000, metavar="N", help="in all")
-    fuzz.add_argument("--seed", type=_seed, default=1, metavar="S")
-    fuzz.add_argument("--engine", default="amo", choices=["amo", "fd"])
     fuzz.add_argument(
-        "--json", type=Path, nargs="?", const=Path("-"), metavar="FILE", help="default: a table"
+        "--rows", type=count, default=20_000, metavar="N", help="in all, default 20,000"
     )
-    fuzz.add_argument("--workers", type=_count, default=os.cpu_count(), metavar="N")
+    fuzz.add_argument("--seed", type=seed, default=1, metavar="N", help="default 1")
+    fuzz.add_argument("--engine", default="amo", choices=["amo", "fd"])
+    add_json(fuzz)
+    fuzz.add_argument(
+        "--workers", type=count, default=os.cpu_count(), metavar="N", help="default: one per core"
+    )
 
-    _command(commands, "report", "write the README's tables from the results files", _report)
+    train = _command(commands, "train", "train a surrogate, or go on where it stopped", _train)
+    train.add_argument("surrogate", help="a name of `python -m pricing list`")
+    add_training(train, "SET")
+
+    publish_ = _command(
+        commands, "publish", "measure a trained surrogate and put it among the models", _publish
+    )
+    publish_.add_argument("run", type=Path, help="a folder of `python -m pricing train`")
+    publish_.add_argument(
+        "--out", type=Path, metavar="DIR", help="default: its name among the shipped models"
+    )
+    publish_.add_argument(
+        "--contracts", type=count, default=5_000, metavar="N",
+        help="to measure its errors on, default 5,000",
+    )  # fmt: skip
+    publish_.add_argument("--seed", type=seed, default=2_026, metavar="N", help="default 2026")
+
+    _command(commands, "list", "the engines and the surrogates", _list)
     _command(
         commands,
         "app",
@@ -200,23 +203,6 @@ def _parser() -> argparse.ArgumentParser:
         _app,
     )
     return parser
-
-
-def _count(text: str) -> int:
-    """Read a number from 1 on."""
-    return _whole(text, least=1)
-
-
-def _seed(text: str) -> int:
-    """Read a number from 0 on."""
-    return _whole(text, least=0)
-
-
-def _whole(text: str, least: int) -> int:
-    number = int(text) if text.strip().lstrip("+").isdecimal() else -1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"takes a number from {least} on, not {text!r}")
-    return number
 
 
 def _command(
@@ -253,7 +239,9 @@ def _add_book(command: argparse.ArgumentParser, *, needs_output: bool = True) ->
         metavar="NAME=LABEL",
         help="where a column has another name, e.g. --column spot=Px_Last",
     )
-    command.add_argument("--workers", type=_count, default=os.cpu_count(), metavar="N")
+    command.add_argument(
+        "--workers", type=count, default=os.cpu_count(), metavar="N", help="default: one per core"
+    )
 
 
 def _add_errors(command: argparse.ArgumentParser) -> None:
@@ -273,7 +261,7 @@ def _columns(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _save(frame: "pd.DataFrame", args: argparse.Namespace, start: float) -> None:
-    from pricing.files import write_table
+    from pricing.tables import write_table
 
     write_table(frame, args.output)
     n_bad = int((frame["error"] != "").sum()) if "error" in frame else 0
@@ -283,8 +271,8 @@ def _save(frame: "pd.DataFrame", args: argparse.Namespace, start: float) -> None
 
 
 def _price(args: argparse.Namespace) -> int:
-    from pricing.batch import price_frame
-    from pricing.files import check_writable, read_table
+    from pricing.frames import price_frame
+    from pricing.tables import check_writable, read_table
 
     start = time.perf_counter()
     check_writable(args.output)
@@ -306,8 +294,8 @@ def _price(args: argparse.Namespace) -> int:
 
 
 def _implied_vol(args: argparse.Namespace) -> int:
-    from pricing.batch import implied_vol_frame
-    from pricing.files import check_writable, read_table
+    from pricing.frames import implied_vol_frame
+    from pricing.tables import check_writable, read_table
 
     start = time.perf_counter()
     check_writable(args.output)
@@ -329,8 +317,8 @@ def _implied_vol(args: argparse.Namespace) -> int:
 def _compare(args: argparse.Namespace) -> int:
     import pandas as pd
 
-    from pricing.comparison import compare_frame
-    from pricing.files import check_writable, read_table, write_table
+    from pricing.analysis.comparison import compare_frame
+    from pricing.tables import check_writable, read_table, write_table
 
     if args.output:
         check_writable(args.output)
@@ -359,34 +347,23 @@ def _bench(args: argparse.Namespace) -> int:
     from pricing import bench
 
     results = bench.run(n_contracts=args.contracts, n_rows=args.rows, n_book=args.book)
-    _publish(results, bench.as_text, args.json)
+    publish(results, bench.as_text, args.json)
     return 0
 
 
 def _fuzz(args: argparse.Namespace) -> int:
-    from pricing import fuzz
+    from pricing.analysis import fuzz
 
     results = fuzz.run(args.rows, args.seed, args.engine, workers=args.workers)
-    _publish(results, fuzz.as_text, args.json)
+    publish(results, fuzz.as_text, args.json)
     return 1 if fuzz.faults(results) else 0
 
 
-def _publish(
-    results: dict[str, Any], as_text: Callable[[dict[str, Any]], str], to: Path | None
-) -> None:
-    """Print results for people, or write them as JSON to standard output or to a file."""
-    if to is None:
-        print(as_text(results))
-        return
-    text = json.dumps(results, indent=2) + "\n"
-    if to == Path("-"):
-        print(text, end="")
-    else:
-        write_text(text, to)
-        print(f"wrote {to}", file=sys.stderr)
-
-
 def _app(args: argparse.Namespace) -> int:
+    return serve(args.more)
+
+
+def serve(flags: Sequence[str]) -> int:
     """Become Streamlit's server of the dashboard, with the dashboard's own settings."""
     from importlib.util import find_spec
 
@@ -396,7 +373,7 @@ def _app(args: argparse.Namespace) -> int:
     home = Path(found.origin).parent
     command = [sys.executable, "-m", "streamlit", "run", str(home / "main.py")]
     sys.stdout.flush()
-    os.execv(sys.executable, [*command, *_settings(home), *args.more])  # noqa: S606
+    os.execv(sys.executable, [*command, *_settings(home), *flags])  # noqa: S606
 
 
 def _settings(home: Path) -> list[str]:
@@ -418,30 +395,34 @@ def _settings(home: Path) -> list[str]:
 
 
 def _assess(args: argparse.Namespace) -> int:
-    from amo import checkpoint
-    from pricing.assessment import assess
-    from pricing.surrogate import Surrogate
+    from pricing.publishing import measure
 
-    try:
-        known = checkpoint.read_metrics(args.model)
-    except CheckpointError:  # missing, of other weights or of an older version: measured anew here
-        known = {}
-    surrogate = Surrogate.load(args.model, is_measured=False)
-    found = assess(surrogate, args.contracts, args.seed)
-    checkpoint.write_metrics({**known, **found}, args.model)
-    box = found["box"]
-    print(
-        f"box: price RMSE {box['price']['rmse']:.1e}, max {box['price']['max']:.1e}; whole domain: "
-        f"RMSE {found['domain']['price']['rmse']:.1e}; wrote {args.model / checkpoint.METRICS}"
-    )
+    box, domain = measure(args.model, args.contracts, args.seed)
+    say(f"price RMSE {box:.1e} in the box, {domain:.1e} in the whole domain; wrote {args.model}")
     return 0
 
 
-def _report(_: argparse.Namespace) -> int:
-    from pricing import report
+def _train(args: argparse.Namespace) -> int:
+    from pricing.surrogate.experiments import experiment_named
 
-    for path in report.write():
-        print(f"wrote {path}", file=sys.stderr)
+    experiment = experiment_named(args.surrogate)
+    return train_from(args, experiment, Path("data") / experiment.problem.name)
+
+
+def _publish(args: argparse.Namespace) -> int:
+    from pricing.publishing import publish as put
+
+    say(f"wrote {put(args.run, args.out, args.contracts, args.seed)}")
+    return 0
+
+
+def _list(_: argparse.Namespace) -> int:
+    from pricing.surrogate.experiments import EXPERIMENTS
+
+    print("engines, for --engine: " + ", ".join(ENGINES))
+    print("surrogates, for `python -m pricing train`:")
+    for name, experiment in EXPERIMENTS.items():
+        print(f"  {name:<16}{experiment.problem.title}, by the model {experiment.kind}")
     return 0
 
 

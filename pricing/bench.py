@@ -19,14 +19,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pricing import black_scholes, engines
-from pricing.amo_engine import SurrogateEngine
-from pricing.batch import price_frame
-from pricing.contracts import FloatArray, Options
-from pricing.engines import FIRST_GREEKS
+from amo.arrays import FloatArray
+from pricing import black_scholes
+from pricing.engines import base
+from pricing.engines.base import FIVE_GREEKS
+from pricing.engines.registry import get_engine
+from pricing.engines.surrogate import SurrogateEngine
+from pricing.frames import price_frame
 from pricing.implied_vol import implied_volatility
-from pricing.registry import get_engine
-from pricing.samples import BOX, STATES, draw_book, frame_of, random_options
+from pricing.options import Options, Values
+from pricing.random_books import BOX, STATES, random_book, random_options
 
 _SEED = 20_261_116
 _AMERICAN = ("fd", "fd-fast", "quantlib", "quantlib-fast", "quantlib-fd")
@@ -83,7 +85,7 @@ def _american(n: int) -> dict[str, dict[str, float]]:
 
 
 def _american_row(
-    engine: engines.Engine, options: Options, truth: FloatArray, n_timed: int
+    engine: base.Engine, options: Options, truth: FloatArray, n_timed: int
 ) -> dict[str, float]:
     timed = options.take(slice(0, n_timed))
     grid = ("price", "delta", "gamma")  # what one solve of our grid yields
@@ -96,7 +98,7 @@ def _american_row(
     row = {
         "microseconds_price": microseconds(("price",), 3),
         "microseconds_price_delta_gamma": microseconds(grid, 3),
-        "microseconds_five_greeks": microseconds(("price", *FIRST_GREEKS), 1),
+        "microseconds_five_greeks": microseconds(("price", *FIVE_GREEKS), 1),
         "price_rmse": float(np.sqrt(np.mean(error**2))),
         "price_max": float(np.abs(error).max()),
     }
@@ -115,7 +117,7 @@ def _surrogates(n: int, n_book: int) -> tuple[dict[str, dict[str, float]], dict[
     """Return table rows of the surrogates, and how they compare with QdFp fast on one book."""
     options = random_options(n, seed=_SEED, is_american=True)
     truth = _values(get_engine("quantlib-high-precision"), options, ("price",))["price"]
-    book = draw_book(n_book)
+    book = random_book(n_book)
     rows = {
         engine.name: _surrogate_row(engine, book, options, truth)
         for engine in SurrogateEngine.load_all()
@@ -123,7 +125,7 @@ def _surrogates(n: int, n_book: int) -> tuple[dict[str, dict[str, float]], dict[
     loop, few = get_engine("quantlib-fast"), book.take(slice(0, _LOOPED))
     _values(loop, few.take(slice(0, 2)), ("price",))
     quotes = _values(loop, few, ("price",))["price"]
-    five = ("price", *FIRST_GREEKS)
+    five = ("price", *FIVE_GREEKS)
     seconds = {
         "price": _best(lambda: _values(loop, few, ("price",))),
         "five_greeks": _best(lambda: _values(loop, few, five), 1),
@@ -171,7 +173,7 @@ def _surrogate_row(
     return {
         "microseconds_price": microseconds(("price",)),
         "microseconds_price_delta_gamma": microseconds(("price", "delta", "gamma")),
-        "microseconds_five_greeks": microseconds(("price", *FIRST_GREEKS)),
+        "microseconds_five_greeks": microseconds(("price", *FIVE_GREEKS)),
         "price_rmse": float(np.sqrt(np.mean(error**2))),
         "price_max": float(np.abs(error).max()),
         "microseconds_implied_vol": 1e6 * seconds / len(book),
@@ -181,8 +183,8 @@ def _surrogate_row(
 
 def _whole_machine(n_book: int) -> dict[str, float]:
     """Return the surrogate's time per row on all cores, alone and beside busy programs."""
-    engine, book = get_engine("amo"), draw_book(n_book)
-    five = ("price", *FIRST_GREEKS)
+    engine, book = get_engine("amo"), random_book(n_book)
+    five = ("price", *FIVE_GREEKS)
 
     def microseconds(quantities: tuple[str, ...]) -> float:
         return 1e6 * _best(lambda: engine.evaluate(book, quantities)) / len(book)
@@ -217,8 +219,9 @@ def _large(n_rows: int) -> dict[str, float]:
     """Price many rows with five Greeks in a process of its own; return seconds and memory."""
     program = (
         "import json, resource, time\n"
-        "from pricing import price_frame, samples\n"
-        f"frame = samples.frame_of(samples.draw_book({n_rows}))\n"
+        "from pricing import price_frame\n"
+        "from pricing.random_books import random_book\n"
+        f"frame = random_book({n_rows}).to_frame()\n"
         "start = time.perf_counter()\n"
         "price_frame(frame, 'amo', progress=False)\n"
         "seconds = time.perf_counter() - start\n"
@@ -233,8 +236,8 @@ def _large(n_rows: int) -> dict[str, float]:
 
 def _frame_layer(n: int) -> dict[str, float]:
     options = random_options(n, seed=7, is_american=False)
-    frame = frame_of(options).drop(columns="exercise")
-    quantities = ("price", *FIRST_GREEKS)
+    frame = options.to_frame().drop(columns="exercise")
+    quantities = ("price", *FIVE_GREEKS)
     bare = _best(lambda: black_scholes.evaluate(*options.terms, quantities))
     framed = _best(lambda: price_frame(frame, "analytic", exercise="european", progress=False))
     tracemalloc.start()
@@ -271,10 +274,8 @@ def as_text(results: dict[str, Any]) -> str:
     )
 
 
-def _values(
-    engine: engines.Engine, options: Options, quantities: tuple[str, ...]
-) -> engines.Values:
-    return engines.evaluate(engine, options, quantities, workers=1)[0]  # one core each
+def _values(engine: base.Engine, options: Options, quantities: tuple[str, ...]) -> Values:
+    return base.evaluate(engine, options, quantities, workers=1)[0]  # one core each
 
 
 def _best(call: Callable[[], object], repeats: int = 3) -> float:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy.optimize import elementwise
 from scipy.special import ndtr
 
-from pricing.contracts import FloatArray
+from amo.arrays import FloatArray
 
 QUANTITIES = (
     "price",

@@ -6,10 +6,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pricing import black_scholes, limits
-from pricing.contracts import FloatArray, Options, Problem
-from pricing.engines import BoundedEngine, Engine, evaluate
-from pricing.registry import get_engine
+from amo.arrays import FloatArray
+from pricing import black_scholes, bounds
+from pricing.columns import BadRows
+from pricing.engines.base import Engine, Inverts, evaluate
+from pricing.engines.registry import get_engine
+from pricing.options import Options
 from pricing.roots import find_roots
 
 _TOLERANCE = 1e-8  # of volatility
@@ -25,7 +27,7 @@ class Inverted(NamedTuple):
 
     volatility: FloatArray
     engine: npt.NDArray[np.object_]
-    problems: list[Problem]
+    problems: list[BadRows]
 
 
 def implied_volatility(
@@ -45,7 +47,7 @@ def implied_volatility(
     time value below 1e-6 of the strike is smaller than the error of the engines that would have to
     explain it, and gets no volatility.
     """
-    low, high = limits.bounds(options)
+    low, high = bounds.bounds(options)
     dead = options.expiry <= 0
     rounding = 1e-13 * (options.spot + options.strike)
     below, above = ~dead & (price <= low + rounding), ~dead & (price >= high - rounding)
@@ -55,7 +57,7 @@ def implied_volatility(
         np.full(len(options), np.nan),
         np.full(len(options), None, dtype=object),
         [
-            Problem("price", reason, np.flatnonzero(mask))
+            BadRows("price", reason, np.flatnonzero(mask))
             for mask, reason in (
                 (dead, "no implied volatility at expiry"),
                 (below & (price < low - rounding), "price is below its no-arbitrage bound"),
@@ -69,13 +71,13 @@ def implied_volatility(
     rows = np.flatnonzero(~(dead | below | above | faint))
     if progress is not None:
         progress(len(options) - len(rows))
-    if isinstance(engine, BoundedEngine):
+    if isinstance(engine, Inverts):
         own, failures = engine.implied_volatility(
             options.take(rows), price[rows], workers=workers, progress=progress
         )
         for reason in dict.fromkeys(failures.values()):
             lost = [row for row, text in failures.items() if text == reason]
-            found.problems.append(Problem("price", reason, rows[lost]))
+            found.problems.append(BadRows("price", reason, rows[lost]))
         is_found = np.isfinite(own)
         is_found[list(failures)] = False
         found.volatility[rows[is_found]] = own[is_found]
@@ -85,7 +87,7 @@ def implied_volatility(
         rows = rows[is_left]
         if not falls_back:
             reason = f"no volatility in the domain of {engine.name} gives this price"
-            found.problems.extend([Problem("price", reason, rows)] if len(rows) else [])
+            found.problems.extend([BadRows("price", reason, rows)] if len(rows) else [])
             return found
         engine, progress = get_engine("quantlib"), None  # its rows are counted already
     _solve(engine, options, price, rows, found, workers, progress)
@@ -122,7 +124,7 @@ def _solve(
         is_unsolved = np.isnan(found.volatility[part])
         found.engine[part[~is_unsolved]] = name
         if is_unsolved.any():
-            found.problems.append(Problem("price", reason, part[is_unsolved]))
+            found.problems.append(BadRows("price", reason, part[is_unsolved]))
 
 
 def _search(
@@ -138,7 +140,7 @@ def _search(
 
     The logarithm is nearly straight where the time value itself is all but flat.
     """
-    lowest, strike = limits.bounds(options)[0][rows], options.strike[rows]
+    lowest, strike = bounds.bounds(options)[0][rows], options.strike[rows]
 
     def log_time_value(value: FloatArray, position: npt.NDArray[np.intp]) -> FloatArray:
         above = np.maximum(value - lowest[position], 0.0) / strike[position]

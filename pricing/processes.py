@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import NamedTuple, TypeVar
 
-from amo.processes import follow_parent
+from amo.system import follow_parent
 
 _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")

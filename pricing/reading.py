@@ -4,15 +4,15 @@ It changes no value, drops no row and keeps the order; all checks are vectorised
 """
 
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
+from amo.arrays import BoolArray, FloatArray
 from amo.errors import SettingsError
-from pricing.contracts import (
-    ALIASES,
+from pricing.columns import (
     EXERCISES,
     MAX_ACCRUAL,
     NUMERIC_COLUMNS,
@@ -20,86 +20,14 @@ from pricing.contracts import (
     PER_CENT,
     RANGES,
     AssumptionWarning,
-    BoolArray,
-    Exercise,
-    FloatArray,
+    BadRows,
     OptionFrameError,
-    Options,
-    Problem,
+    find_columns,
     good_rows,
 )
+from pricing.options import Exercise, Options
 
 _SAMPLE = 10_000  # rows that a column's median is taken of
-
-
-def find_columns(
-    labels: Iterable[Hashable],
-    columns: Mapping[str, Hashable] | None = None,
-    unread: Sequence[str] = (),
-) -> dict[str, Hashable]:
-    """Map every column of the option frame to the label that holds it.
-
-    Parameters
-    ----------
-    labels
-        The frame's column labels.
-    columns
-        Overrides, ``{"spot": "Px_Last"}``; they win over names and aliases.
-    unread
-        Columns that are not wanted, there or not.
-    """
-    present = list(labels)
-    overrides = dict(columns or {})
-    if unknown := sorted(set(overrides) - set(ALIASES)):
-        raise OptionFrameError(
-            f"columns= maps unknown names {unknown}; it takes {', '.join(ALIASES)}"
-        )
-    found: dict[str, Hashable] = {}
-    missing: list[str] = []
-    for name in (name for name in ALIASES if name not in unread):
-        candidates = _candidates(name, present, overrides)
-        if len(candidates) > 1:
-            raise OptionFrameError(
-                f"{name} stands in {len(candidates)} columns: {candidates}; keep one, or pass "
-                f'columns={{"{name}": …}} if their labels differ'
-            )
-        if candidates:
-            found[name] = candidates[0]
-        elif name in overrides:
-            raise OptionFrameError(f"columns= maps {name} to {overrides[name]!r}: no such column")
-        elif name != "exercise":
-            missing.append(name)
-    if missing:
-        raise OptionFrameError(
-            f"missing column {', '.join(missing)}; the frame has {present}; rename, or pass "
-            f'columns={{"{missing[0]}": "your column"}}'
-        )
-    return found
-
-
-def guess_columns(frame: pd.DataFrame) -> dict[str, Hashable | None]:
-    """Return the likely label of every column of the option frame, None where there is no guess.
-
-    Of several candidates for a number, one that holds numbers is likelier.
-    """
-    guess: dict[str, Hashable | None] = {}
-    for name in ALIASES:
-        found = _candidates(name, list(frame.columns), {})
-        if len(found) > 1 and name in NUMERIC_COLUMNS:
-            numbers = frame.select_dtypes("number").columns
-            found = [label for label in found if label in numbers]
-        guess[name] = found[0] if len(found) == 1 else None
-    return guess
-
-
-def _candidates(
-    name: str, present: Sequence[Hashable], overrides: Mapping[str, Hashable]
-) -> list[Hashable]:
-    if name in overrides:
-        return [label for label in present if label == overrides[name]]
-    exact: list[Hashable] = [label for label in present if label == name]
-    names = (name, *ALIASES[name])
-    return exact or [label for label in present if _normalised(label) in names]
 
 
 def read_options(
@@ -109,7 +37,7 @@ def read_options(
     exercise: Exercise | None = None,
     *,
     assumed: list[str] | None = None,
-) -> tuple[Options, list[Problem]]:
+) -> tuple[Options, list[BadRows]]:
     """Read a frame into arrays and say what is wrong with it, all rows in one pass.
 
     ``exercise`` is the style of all rows of a frame without such a column; with neither, European
@@ -127,7 +55,7 @@ def read_options(
             f"exercise={exercise!r} is for frames that do not say it, and this one has the column "
             f"{found['exercise']!r}: drop the one or the other"
         )
-    problems: list[Problem] = []
+    problems: list[BadRows] = []
     texts: list[str] = []
     numbers = {
         name: read_numbers(name, frame[found[name]], problems)
@@ -171,7 +99,7 @@ def _like_per_cent(
             )
 
 
-def read_numbers(name: str, column: "pd.Series[Any]", problems: list[Problem]) -> FloatArray:
+def read_numbers(name: str, column: "pd.Series[Any]", problems: list[BadRows]) -> FloatArray:
     """Return a column as float64, reporting what is no finite number in the range of ``name``."""
     values, is_text = _as_float(name, column, problems)
     low, high = RANGES[name]
@@ -191,17 +119,13 @@ def read_numbers(name: str, column: "pd.Series[Any]", problems: list[Problem]) -
     return values
 
 
-def _normalised(label: Hashable) -> str:
-    return str(label).strip().lower().replace(" ", "_").replace("-", "_")
-
-
-def _report(problems: list[Problem], column: str, mask: BoolArray, reason: str) -> None:
+def _report(problems: list[BadRows], column: str, mask: BoolArray, reason: str) -> None:
     if mask.any():
-        problems.append(Problem(column, reason, np.flatnonzero(mask)))
+        problems.append(BadRows(column, reason, np.flatnonzero(mask)))
 
 
 def _as_float(
-    name: str, column: "pd.Series[Any]", problems: list[Problem]
+    name: str, column: "pd.Series[Any]", problems: list[BadRows]
 ) -> tuple[FloatArray, BoolArray]:
     """Convert to float64; the mask tells the cells that hold something, but no number."""
     dtype = column.dtype
@@ -246,7 +170,7 @@ def _is_missing(cell: object) -> bool:
 
 
 def _words(
-    name: str, column: "pd.Series[Any]", meanings: Mapping[object, bool], problems: list[Problem]
+    name: str, column: "pd.Series[Any]", meanings: Mapping[object, bool], problems: list[BadRows]
 ) -> BoolArray:
     """Translate a column of words to booleans; a boolean option_type is taken as it is."""
     if name == "option_type" and column.dtype == np.bool_:
@@ -280,7 +204,7 @@ def _meaning(word: object, name: str, meanings: Mapping[object, bool]) -> bool |
     return meanings.get(word.strip().lower()) if isinstance(word, str) else None
 
 
-def _check_accrual(numbers: Mapping[str, FloatArray], problems: list[Problem]) -> None:
+def _check_accrual(numbers: Mapping[str, FloatArray], problems: list[BadRows]) -> None:
     readable = good_rows(len(numbers["expiry"]), problems)
     expiry = np.where(readable, numbers["expiry"], 0.0)
     for name in ("rate", "dividend_yield"):

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import elementwise
 
-from pricing.contracts import FloatArray
+from amo.arrays import FloatArray
 
 Rows = npt.NDArray[np.intp]
 Bracket = tuple[FloatArray, FloatArray]

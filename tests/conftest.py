@@ -10,7 +10,7 @@ import pytest
 if "PYTEST_XDIST_WORKER" in os.environ:  # one test process a core, so one thread each
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from pricing.contracts import Options  # torch reads the variable when it is loaded
+from pricing.options import Options  # torch reads the variable when it is loaded
 
 
 def _describe(options: Options, row: int) -> str:

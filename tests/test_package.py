@@ -9,7 +9,7 @@ import pytest
 
 import amo
 import pricing
-from pricing import amo_engine
+from pricing.surrogate import store
 
 ROOT = Path(__file__).parents[1]
 OPTIONAL = ("streamlit", "plotly", "playwright", "skfem", "h5py", "matplotlib")
@@ -33,7 +33,7 @@ def test_the_wheel_holds_models_results_settings_and_markers(wheel: Path) -> Non
         for file in ("weights.safetensors", "config.json", "metrics.json"):
             assert f"pricing/shipped_models/{model}/{file}" in names
     assert {f"{package}/py.typed" for package in ("amo", "pricing", "data_gen", "app")} <= names
-    assert {"amo/results/engines.json", "app/config.toml", "app/main.py"} <= names
+    assert {"amo/shipped_results/engines.json", "app/config.toml", "app/main.py"} <= names
 
 
 def test_an_unpacked_wheel_prices_with_its_own_models(wheel: Path, tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_an_unpacked_wheel_prices_with_its_own_models(wheel: Path, tmp_path: Pat
     program = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
         "import pandas as pd, pricing\n"
-        "from pricing.amo_engine import models_folder\n"
+        "from pricing.engines.surrogate import models_folder\n"
         f"assert str(models_folder()).startswith({str(tmp_path)!r}), models_folder()\n"
         "row = {'S': 95., 'K': 100., 'T': .5, 'r': .04, 'q': .01, 'sigma': .25, 'type': 'put'}\n"
         "for style in ('european', 'american'):\n"
@@ -87,9 +87,9 @@ def test_models_are_found_by_variable_then_package_then_checkout(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("AMO_MODELS", raising=False)
-    assert amo_engine.models_folder() == ROOT / "models"
-    monkeypatch.setattr(amo_engine, "__file__", str(tmp_path / "pricing" / "amo_engine.py"))
+    assert store.models_folder() == ROOT / "models"
+    monkeypatch.setattr(store, "__file__", str(tmp_path / "pricing" / "surrogate" / "store.py"))
     (tmp_path / "pricing" / "shipped_models").mkdir(parents=True)
-    assert amo_engine.models_folder() == tmp_path / "pricing" / "shipped_models"
+    assert store.models_folder() == tmp_path / "pricing" / "shipped_models"
     monkeypatch.setenv("AMO_MODELS", str(tmp_path / "mine"))
-    assert amo_engine.models_folder() == tmp_path / "mine"
+    assert store.models_folder() == tmp_path / "mine"

@@ -1,14 +1,15 @@
 """python -m amo bench: cost against size, and tables of models."""
 
 import argparse
-import json
 import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
+from amo.command_line import add_json, count, publish, say
 from amo.errors import SettingsError
-from amo.files import make_folder, write_text
+from amo.files import make_folder
+from amo.results import RESULTS
 
 EXAMPLES = """examples:
   python -m data_gen paper-options
@@ -23,7 +24,7 @@ def add_to(bench: argparse.ArgumentParser) -> None:
     """Add what can be measured."""
     kinds = bench.add_subparsers(metavar="what", required=True)
     scaling = kinds.add_parser("scaling", help="time and memory against the number of points")
-    scaling.add_argument("--json", type=Path, nargs="?", const=Path("-"), metavar="FILE")
+    add_json(scaling)
     add_device(scaling)
     scaling.set_defaults(run=_bench_scaling)
 
@@ -39,7 +40,10 @@ def add_to(bench: argparse.ArgumentParser) -> None:
         "physics", **_described("the paper's physics problems: AMO and its rivals under one budget")
     )
     physics.add_argument(
-        "--problems", default="darcy,elasticity", metavar="A,B,…", help="see `amo problems`"
+        "--problems",
+        default="darcy,elasticity",
+        metavar="A,B,…",
+        help="names of `python -m amo list`",
     )
     _add_rivals(physics)
     _add_table(physics, "physics", "data")
@@ -63,7 +67,9 @@ def _add_rivals(parser: argparse.ArgumentParser) -> None:
 
 def _add_table(parser: argparse.ArgumentParser, name: str, data: str) -> None:
     """Add what every table of models has."""
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds 0 to N - 1")
+    parser.add_argument(
+        "--seeds", type=count, default=1, metavar="N", help="seeds 0 to N - 1, default 1"
+    )
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--minutes", type=float, metavar="M", help="of training, for every row")
     budget.add_argument("--steps", type=int, metavar="N", help="for every row, instead")
@@ -75,7 +81,11 @@ def _add_table(parser: argparse.ArgumentParser, name: str, data: str) -> None:
         help=f"where `python -m data_gen` wrote, or official files lie (default {data})",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("runs/bench") / name, metavar="DIR")
-    parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the table")
+    parser.add_argument(
+        "--json", type=Path, default=RESULTS / f"{name}.json", metavar="FILE",
+        help=f"the table, default docs/results/{name}.json; rows that it has are not run again",
+    )  # fmt: skip
+    parser.add_argument("--again", action="store_true", help="measure rows anew that it has")
     add_device(parser)
 
 
@@ -87,21 +97,14 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 def _bench_scaling(args: argparse.Namespace) -> int:
     from amo.benchmarks import scaling
 
-    results = scaling.run(args.device)
-    if args.json is None:
-        print(scaling.table(results))
-    elif args.json == Path("-"):
-        print(json.dumps(results, indent=2))
-    else:
-        write_text(json.dumps(results, indent=2) + "\n", args.json)
-        print(f"wrote {args.json}", file=sys.stderr)
+    publish(scaling.run(args.device), scaling.table, args.json)
     return 0
 
 
 def _bench_options(args: argparse.Namespace) -> int:
     from amo.benchmarks import options
     from amo.benchmarks.contestants import paper_sizes
-    from amo.benchmarks.runner import Entry, run
+    from amo.benchmarks.table import Entry, run
 
     problems = {problem.name: problem for problem in (options.RAW, options.SCALED)}
     if unknown := set(args.codings.split(",")) - set(problems):
@@ -112,27 +115,29 @@ def _bench_options(args: argparse.Namespace) -> int:
         for seed in range(args.seeds)
         for model in args.models.split(",")
     ]
-    notes = {
-        "quoted": {name: dict(problem.quoted) for name, problem in problems.items()},
-        "paper_sizes": paper_sizes(options.RAW, options.QUOTED_PARAMETERS),
-    }
-    table = run(entries, _budget(args), notes=notes, **_table_arguments(args))
+    table = run(
+        entries,
+        _budget(args),
+        quoted={name: problem.quoted for name, problem in problems.items()},
+        paper_sizes=paper_sizes(options.RAW, options.QUOTED_PARAMETERS),
+        **_table_arguments(args),
+    )
     if args.pictures is not None:
-        from amo.benchmarks.figures import draw_surface, drawable
+        from amo.benchmarks.plots import draw_surface, drawable
 
         make_folder(args.pictures)
         for coding in args.codings.split(","):
             file = args.pictures / f"options-{coding}.png"
             models = drawable(table, coding, args.models.split(","))
             draw_surface(problems[coding], models, args.data, args.out, file)
-            print(f"wrote {file}", file=sys.stderr)
+            say(f"wrote {file}")
     return 0
 
 
 def _bench_physics(args: argparse.Namespace) -> int:
     from amo.benchmarks.contestants import is_possible
     from amo.benchmarks.physics import PROBLEMS, QUOTED
-    from amo.benchmarks.runner import Entry, run
+    from amo.benchmarks.table import Entry, run
 
     names, models = args.problems.split(","), args.models.split(",")
     if unknown := set(names) - set(PROBLEMS):
@@ -141,7 +146,7 @@ def _bench_physics(args: argparse.Namespace) -> int:
         )
     for name in names:
         if left_out := [m for m in models if not is_possible(m, PROBLEMS[name])]:
-            print(f"{name} has no grid: without {', '.join(left_out)}", file=sys.stderr)
+            say(f"{name} has no grid: without {', '.join(left_out)}")
     entries = [
         Entry(PROBLEMS[name], model, seed)
         for name in names
@@ -149,21 +154,21 @@ def _bench_physics(args: argparse.Namespace) -> int:
         for model in models
         if is_possible(model, PROBLEMS[name])
     ]
-    table = run(entries, _budget(args), notes={"quoted": QUOTED}, **_table_arguments(args))
+    table = run(entries, _budget(args), quoted=QUOTED, **_table_arguments(args))
     if args.pictures is not None:
-        from amo.benchmarks.figures import draw_problem, drawable
+        from amo.benchmarks.plots import draw_problem, drawable
 
         for name in names:
             there = drawable(table, name, models)
             for file in draw_problem(PROBLEMS[name], there, args.data, args.out, args.pictures):
-                print(f"wrote {file}", file=sys.stderr)
+                say(f"wrote {file}")
     return 0
 
 
 def _bench_ablations(args: argparse.Namespace) -> int:
     from amo.benchmarks import options
     from amo.benchmarks.contestants import ABLATIONS
-    from amo.benchmarks.runner import Entry, run
+    from amo.benchmarks.table import Entry, run
 
     problem = {"raw": options.RAW, "scaled": options.SCALED}[args.coding]
     entries = [Entry(problem, name, seed) for seed in range(args.seeds) for name in ABLATIONS]
@@ -172,7 +177,7 @@ def _bench_ablations(args: argparse.Namespace) -> int:
 
 
 def _budget(args: argparse.Namespace) -> Any:  # noqa: ANN401  # imported when needed
-    from amo.benchmarks.runner import Budget
+    from amo.results import Budget
 
     return Budget(
         minutes=args.minutes,
@@ -189,6 +194,7 @@ def _table_arguments(args: argparse.Namespace) -> dict[str, Any]:
         "out": args.out,
         "file": args.json,
         "device": args.device,
+        "again": args.again,
         "command": "python -m amo " + shlex.join(sys.argv[1:]),
-        "say": lambda text: print(text, file=sys.stderr, flush=True),
+        "say": say,
     }

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-from amo.benchmarks.problem import Problem
-from amo.checkpoint import MODELS, Recipe, build
+from amo.checkpoint import Recipe, build
 from amo.errors import SettingsError
-
-Size = Literal["small", "paper"]
+from amo.experiment import Experiment, Problem
+from amo.registry import MODELS, kind_of
+from amo.results import Budget, PaperSize, Size
+from amo.training.loop import TrainingConfig
 
 # Usual settings of the literature; AMO's defaults are its paper's. The papers that compare vary
 # the width of FNO from 32 to 64: 40 comes closest to the count of parameters that AMO's paper has.
@@ -74,7 +75,7 @@ def recipe_for(name: str, problem: Problem, size: Size = "small") -> Recipe:
         kind, settings = name, dict(_SIZES[size][name])
     else:
         raise SettingsError(f"no model {name!r}; there are {', '.join(RIVALS)}")
-    config = MODELS[kind].config
+    config = kind_of(kind).config
     settings |= {
         "n_features": problem.n_features,
         "n_dimensions": problem.n_dimensions,
@@ -93,9 +94,29 @@ def recipe_for(name: str, problem: Problem, size: Size = "small") -> Recipe:
     return Recipe(kind=kind, config=config(**settings), link=problem.link)
 
 
+def experiment_for(name: str, problem: Problem, budget: Budget, seed: int) -> Experiment:
+    """Return the experiment of a row: a contestant on a problem, steps still to be settled."""
+    recipe = recipe_for(name, problem, budget.size)
+    return Experiment(
+        name=f"{problem.name}/{name}/{seed}",
+        problem=problem,
+        kind=recipe.kind,
+        model=recipe.config,
+        training=TrainingConfig(
+            steps=1,
+            seed=seed,
+            batch_size=budget.batch_size,
+            learning_rate=budget.learning_rate,
+            optimizer=budget.optimizer,
+            weight_decay=1e-5 if budget.optimizer == "adamw" else 0.0,
+            n_points=None if is_grid_only(recipe.kind) else budget.n_points,
+        ),
+    )
+
+
 def is_grid_only(kind: str) -> bool:
     """Return whether a model knows functions on one grid only."""
-    return any(f.name == "grid" for f in fields(MODELS[kind].config))
+    return any(f.name == "grid" for f in fields(kind_of(kind).config))
 
 
 def is_possible(name: str, problem: Problem) -> bool:
@@ -109,12 +130,11 @@ def n_parameters(recipe: Recipe) -> int:
         return sum(parameter.numel() for parameter in build(recipe).parameters())
 
 
-def paper_sizes(problem: Problem, quoted: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+def paper_sizes(problem: Problem, quoted: Mapping[str, float]) -> dict[str, PaperSize]:
     """Return the parameters of all at their papers' settings, beside quoted counts in millions."""
     return {
-        name: {
-            "parameters": n_parameters(recipe_for(name, problem, "paper")),
-            "quoted": quoted.get(name),
-        }
+        name: PaperSize(
+            parameters=n_parameters(recipe_for(name, problem, "paper")), quoted=quoted.get(name)
+        )
         for name in RIVALS
     }

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from amo.data import ArrayDataset, Arrays
+from amo.data.datasets import ArrayDataset
+from amo.data.format import Arrays
 from amo.errors import DataError
 
 _ORIGIN = "inside the PyPI wheel neuraloperator 0.3.0, neuralop/datasets/data"

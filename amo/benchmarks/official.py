@@ -14,8 +14,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from amo.benchmarks.files import Cut, Layout, Shape, read_array
-from amo.data import ArrayDataset, Arrays
+from amo.benchmarks.official_files import Cut, Layout, Shape, read_array
+from amo.data.datasets import ArrayDataset
+from amo.data.format import Arrays
 from amo.errors import DataError
 
 _GEO_FNO = "the Geo-FNO data (Li et al. 2022, arXiv 2207.05209)"

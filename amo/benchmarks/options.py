@@ -11,9 +11,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from amo.batch import Batch
-from amo.benchmarks.problem import Problem
-from amo.data import Arrays
+from amo.data.batch import Batch
+from amo.data.format import Arrays
+from amo.experiment import Problem
 
 _STRIKE = 3  # its place among the inputs
 _QUOTED = {"fno": 1.6e-3, "lno": 1.0e-3, "transolver": 1.2e-3, "lamo": 8e-4, "amo": 6e-4}

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amo.batch import Batch
 from amo.benchmarks import darcy_small, official
-from amo.benchmarks.problem import Problem
-from amo.benchmarks.reading import InTime, OnCloud, OnGrid, Windows, roll_out
-from amo.data import Arrays, ShardedDataset
-from amo.evaluation import Dataset
+from amo.benchmarks.readers import InTime, OnCloud, OnGrid, Windows, roll_out
+from amo.data.batch import Batch
+from amo.data.datasets import Dataset, ShardedDataset
+from amo.data.format import Arrays
+from amo.experiment import Problem
 
 _FRAMES = InTime("vorticity")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from amo.distributed import join
-from amo.memory import keep_freed_memory, peak_megabytes
 from amo.model import AMO, AMOConfig
+from amo.system import keep_freed_memory, peak_megabytes
+from amo.training.distributed import join
 
 SIDES = (64, 128, 256)
 # Quoted: its table of scalability for its Darcy set, on an RTX 4090.

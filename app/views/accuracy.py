@@ -8,8 +8,8 @@ import streamlit as st
 
 from app import charts, inputs, resources
 from pricing import price_frame
-from pricing.amo_engine import SurrogateEngine
-from pricing.samples import draw, frame_of
+from pricing.engines.surrogate import SurrogateEngine
+from pricing.random_books import random_from
 
 _STATISTICS = {"rmse": "RMSE", "p99": "99 %", "max": "largest"}
 _PARETO = {
@@ -126,7 +126,7 @@ def _show_attack(surrogates: SurrogateEngine, style: str) -> None:
     }
     ranges["expiry"] = (0.002, ranges["expiry"][1])
     rng = np.random.default_rng(seed)
-    book = frame_of(draw(ranges, int(count), rng, is_american=style == "american"))
+    book = random_from(ranges, int(count), rng, is_american=style == "american").to_frame()
     reference = resources.REFERENCES[style][0]
     start = time.perf_counter()
     found = price_frame(book, surrogates, greeks=False, error_bars=True, progress=False)

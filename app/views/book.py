@@ -8,10 +8,11 @@ import streamlit as st
 
 from app import charts, formats, resources, uploads
 from pricing import check_frame, exposure, implied_vol_frame, price_frame, scenario_grid
-from pricing.book import MEASURES
-from pricing.contracts import Exercise, OptionFrameError
-from pricing.engines import FIRST_GREEKS
-from pricing.samples import sample_book
+from pricing.analysis.book import MEASURES
+from pricing.analysis.examples import sample_book
+from pricing.columns import OptionFrameError
+from pricing.engines.base import FIVE_GREEKS
+from pricing.options import Exercise
 
 _EDITABLE = 2_000  # rows that a grid in the browser takes gladly
 _LISTED = 1_000  # lines of a report
@@ -27,7 +28,7 @@ _TITLES = {
 }
 _RESULTS = (
     "price",
-    *FIRST_GREEKS,
+    *FIVE_GREEKS,
     "price_error",
     "engine",
     "in_domain",
@@ -180,7 +181,7 @@ def _show_priced(quantity: Hashable | None) -> None:
         priced,
         lazy=True,
         height=320,
-        column_config=formats.columns(("price", *FIRST_GREEKS)),
+        column_config=formats.columns(("price", *FIVE_GREEKS)),
         alt="the priced book",
     )
     uploads.download_buttons(priced, "priced book")

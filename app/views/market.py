@@ -3,14 +3,17 @@
 import pandas as pd
 import streamlit as st
 
-from amo.files import FileError
+from amo.errors import FileError
 from app import charts, formats, resources, uploads
-from pricing import check_frame, implied_vol_frame, market
-from pricing.contracts import Exercise, OptionFrameError
-from pricing.files import parse_table
+from pricing import check_frame, implied_vol_frame
+from pricing.analysis import smiles
+from pricing.analysis.examples import sample_chain
+from pricing.columns import OptionFrameError
+from pricing.options import Exercise
+from pricing.tables import parse_table
 
 _COMMON = {"spot": 100.0, "rate": 0.03, "dividend_yield": 0.01}
-_WANTED = ("implied_volatility", "inverted_by", "error", "implied_volatility_error")
+_WANTED = ("implied_volatility", "engine", "error", "implied_volatility_error")
 
 
 def _read_chain() -> pd.DataFrame | None:
@@ -18,7 +21,7 @@ def _read_chain() -> pd.DataFrame | None:
         "Quotes", ("sample", "paste", "upload"), default="sample", required=True, key="chain source"
     )
     if source == "sample":
-        return market.sample_chain()
+        return sample_chain()
     if source == "upload":
         return uploads.uploaded_table("chain")
     text = st.text_area(
@@ -83,7 +86,7 @@ def _fill(bar: "st.delta_generator.DeltaGenerator", share: float) -> None:
 
 
 def _show(inverted: pd.DataFrame) -> None:
-    smile = market.smiles(inverted)
+    smile = smiles.smiles(inverted)
     failed = inverted[inverted["error"] != ""]
     st.caption(
         f"{len(smile):,} of {len(inverted):,} quotes have an implied volatility; "
@@ -95,8 +98,8 @@ def _show(inverted: pd.DataFrame) -> None:
             charts.smile_lines(smile),
             alt="implied volatility against log-moneyness, one line an expiry; table below",
         )
-        surface = market.volatility_surface(smile)
-        term = market.term_structure(smile)
+        surface = smiles.volatility_surface(smile)
+        term = smiles.term_structure(smile)
         right.plotly_chart(
             charts.term_line(term), alt="volatility at the forward against expiry; table below"
         )

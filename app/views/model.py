@@ -5,8 +5,8 @@ import pandas as pd
 import streamlit as st
 
 from app import charts, resources
-from pricing.explanation import configuration, explain, functions, parameter_counts
-from pricing.surrogate import Surrogate
+from pricing.surrogate.insight import configuration, explain, functions, parameter_counts
+from pricing.surrogate.model import Surrogate
 
 _SKETCH = """
 digraph {

@@ -9,6 +9,6 @@ asked, answered = st.columns([2, 3], gap="large")
 with asked:
     contract = inputs.contract_inputs()
 with answered, st.spinner("Pricing …", show_time=True):
-    from app import answer  # the page is painted before torch is loaded
+    from app import price_panel  # the page is painted before torch is loaded
 
-    answer.show(contract)
+    price_panel.show(contract)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from amo.arrays import FloatArray
 from data_gen.dataset import Arrays, Check
 from data_gen.sized import SampleSet
-from pricing.contracts import FloatArray
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -72,7 +72,7 @@ class AdvectionSet(SampleSet):
 
     def picture(self, arrays: Arrays) -> "Figure":
         """Draw three samples."""
-        from data_gen.physics.pictures import draw_lines  # noqa: PLC0415  # plotly is slow
+        from data_gen.physics.previews import draw_lines  # noqa: PLC0415  # plotly is slow
 
         return draw_lines({name: arrays[name][:3] for name in self.fields})
 

@@ -14,10 +14,10 @@ import numpy as np
 from scipy import fft
 from scipy.integrate import solve_ivp
 
+from amo.arrays import FloatArray
 from data_gen.dataset import Arrays, Check
 from data_gen.physics.exponential import estimated_error, solve
 from data_gen.sized import SampleSet
-from pricing.contracts import FloatArray
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -64,7 +64,7 @@ class BrusselatorSet(SampleSet):
 
     def picture(self, arrays: Arrays) -> "Figure":
         """Draw some frames of three samples."""
-        from data_gen.physics.pictures import draw_frames  # noqa: PLC0415  # plotly is slow
+        from data_gen.physics.previews import draw_frames  # noqa: PLC0415  # plotly is slow
 
         return draw_frames(np.moveaxis(arrays["field"][:3], 1, -1))
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy import fft
 
+from amo.arrays import FloatArray
 from data_gen.dataset import Arrays, Check
 from data_gen.physics import elliptic
 from data_gen.sized import SampleSet
-from pricing.contracts import FloatArray
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -79,7 +79,7 @@ class DarcySet(SampleSet):
 
     def picture(self, arrays: Arrays) -> "Figure":
         """Draw coefficient and solution of three samples."""
-        from data_gen.physics.pictures import draw_maps  # noqa: PLC0415  # plotly is slow
+        from data_gen.physics.previews import draw_maps  # noqa: PLC0415  # plotly is slow
 
         return draw_maps({name: arrays[name][:3] for name in self.fields})
 

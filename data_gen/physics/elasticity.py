@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import splu
 
+from amo.arrays import FloatArray
 from data_gen.dataset import Arrays, Check
 from data_gen.sized import SampleSet
-from pricing.contracts import FloatArray
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -113,7 +113,7 @@ class ElasticitySet(SampleSet):
 
     def picture(self, arrays: Arrays) -> "Figure":
         """Draw the stress of four samples."""
-        from data_gen.physics.pictures import draw_clouds  # noqa: PLC0415  # plotly is slow to load
+        from data_gen.physics.previews import draw_clouds  # noqa: PLC0415  # plotly is slow to load
 
         return draw_clouds(arrays, "stress")
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import fft, sparse
 from scipy.sparse.linalg import splu
 
-from pricing.contracts import FloatArray
+from amo.arrays import FloatArray
 
 ORDER = 2
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pricing.contracts import FloatArray
+from amo.arrays import FloatArray
 
 ORDER = 4
 _CONTOUR = np.exp(1j * np.pi * (np.arange(32) + 0.5) / 32)  # the upper half: λ is real

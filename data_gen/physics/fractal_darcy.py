@@ -17,10 +17,10 @@ import numpy as np
 from scipy import fft
 from scipy.ndimage import map_coordinates
 
+from amo.arrays import FloatArray
 from data_gen.dataset import Arrays, Check
 from data_gen.physics import elliptic
 from data_gen.sized import SampleSet
-from pricing.contracts import FloatArray
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -91,7 +91,7 @@ class FractalDarcySet(SampleSet):
 
     def picture(self, arrays: Arrays) -> "Figure":
         """Draw u of four samples."""
-        from data_gen.physics.pictures import draw_clouds  # noqa: PLC0415  # plotly is slow
+        from data_gen.physics.previews import draw_clouds  # noqa: PLC0415  # plotly is slow
 
         return draw_clouds(arrays, "solution")
 

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft
 
+from amo.arrays import FloatArray
 from amo.errors import SettingsError
 from data_gen.dataset import Arrays, Check
 from data_gen.physics.exponential import Nonlinear, estimated_error, solve
 from data_gen.sized import SampleSet
-from pricing.contracts import FloatArray
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -82,7 +82,7 @@ class NavierStokesSet(SampleSet):
 
     def picture(self, arrays: Arrays) -> "Figure":
         """Draw some frames of three trajectories."""
-        from data_gen.physics.pictures import draw_frames  # noqa: PLC0415  # plotly is slow
+        from data_gen.physics.previews import draw_frames  # noqa: PLC0415  # plotly is slow
 
         return draw_frames(arrays["vorticity"][:3])
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pricing.contracts import BoolArray, FloatArray
+from amo.arrays import BoolArray, FloatArray
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 LANES = 16

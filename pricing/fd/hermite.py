@@ -1,6 +1,6 @@
 """Quintic interpolation from value, slope and curvature at two nodes."""
 
-from pricing.contracts import FloatArray
+from amo.arrays import FloatArray
 
 Pair = tuple[FloatArray, FloatArray]
 

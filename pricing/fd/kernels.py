@@ -8,7 +8,7 @@ are cores.
 import numba
 import numpy as np
 
-from pricing.contracts import BoolArray, FloatArray
+from amo.arrays import BoolArray, FloatArray
 
 _NEGLIGIBLE = 1e-100  # far values fade through denormal numbers, which stall the processor
 

@@ -3,7 +3,8 @@
 import numba
 import numpy as np
 
-from pricing.contracts import BoolArray, FloatArray, Options
+from amo.arrays import BoolArray, FloatArray
+from pricing.options import Options
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

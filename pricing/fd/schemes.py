@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pricing.contracts import FloatArray
+from amo.arrays import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pricing import limits
-from pricing.contracts import BoolArray, FloatArray, Options
+from amo.arrays import BoolArray, FloatArray
+from pricing import bounds
 from pricing.fd.grid import GridKind, SpaceGrid, StrikePlacement, build_grid, pack
 from pricing.fd.kernels import march
 from pricing.fd.schemes import CRANK_NICOLSON, Scheme
+from pricing.options import Options
 
 MAX_DEVIATION = 5.0  # of σ√T: beyond, S/K spans more than the grid resolves
 MIN_DEVIATION = 1e-6  # below, the grid drowns in rounding
@@ -63,7 +64,7 @@ def refusals(options: Options) -> list[tuple[BoolArray, str]]:
     """Return the rows this solver does not take, with the reason and the way out."""
     root = np.sqrt(options.expiry)
     drift = np.abs(options.rate - options.dividend_yield) * root / options.volatility
-    is_double = options.is_american & limits.has_double_boundary(
+    is_double = options.is_american & bounds.has_double_boundary(
         options.rate, options.dividend_yield, options.is_call
     )
     way_out = 'use engine="quantlib"'
@@ -156,7 +157,7 @@ def solve(
         pack(x) for x in (options.expiry, options.rate, options.dividend_yield)
     )
     is_call, is_american = pack(options.is_call), pack(options.is_american)
-    payoff = limits.intrinsic(nodes, np.ones(1), is_call[:, None, :])
+    payoff = bounds.intrinsic(nodes, np.ones(1), is_call[:, None, :])
     values = np.empty_like(nodes)
     n_blocks, n_nodes, lanes = nodes.shape
     surface = np.empty((n_blocks, settings.n_time + 1 if keep else 0, n_nodes, lanes))
@@ -207,7 +208,7 @@ def bumped(unit: Options, column: str) -> tuple[Options, Options, FloatArray, Fl
 
     def shifted(by: FloatArray) -> tuple[Options, FloatArray]:
         moved = unit.with_values(**{column: value + by})
-        opens = limits.has_double_boundary(moved.rate, moved.dividend_yield, unit.is_call)
+        opens = bounds.has_double_boundary(moved.rate, moved.dividend_yield, unit.is_call)
         by = np.where(unit.is_american & opens, 0.0, by)
         return unit.with_values(**{column: value + by}), np.abs(by)
 
@@ -293,5 +294,5 @@ def _edge(
     )
     if not is_american.any():
         return held
-    best = limits.best_fixed_exercise(spot, one, tau, rate, dividend_yield, is_call)
+    best = bounds.best_fixed_exercise(spot, one, tau, rate, dividend_yield, is_call)
     return np.where(is_american, best, held)

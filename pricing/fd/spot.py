@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from pricing import limits
-from pricing.contracts import FloatArray, Options
+from amo.arrays import FloatArray
+from pricing import bounds
 from pricing.fd.grid import LANES, SpaceGrid, unpack
 from pricing.fd.hermite import cubic, quintic
 from pricing.fd.readout import exercise_boundary
@@ -26,6 +26,7 @@ from pricing.fd.solver import (
     require_taken,
     solve,
 )
+from pricing.options import Options
 
 _CHUNK = 256  # contracts a thread solves at a time, at most
 _ROUNDING = 1e-8  # per unit strike
@@ -98,7 +99,7 @@ def _evaluate_chunk(
     for column, dependants in _NEEDS_BUMP.items():
         if dependants & set(quantities):
             out |= _slopes(unit, grid, settings, column, base_for_bumps)
-    intrinsic = limits.intrinsic(unit.spot, unit.strike, unit.is_call)
+    intrinsic = bounds.intrinsic(unit.spot, unit.strike, unit.is_call)
     is_stopped = sign * S >= sign * base["boundary"]  # at or beyond; never where that is NaN
     stopped_values = {"price": intrinsic, "delta": sign, "price_error": out["price_error"]}
     scale = {"gamma": 1.0 / options.strike, "delta": 1.0, "vanna": 1.0, "charm": 1.0}

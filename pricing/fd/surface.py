@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pricing import limits
-from pricing.contracts import FloatArray, Options
+from amo.arrays import FloatArray
+from pricing import bounds
 from pricing.fd.grid import SpaceGrid, pack, unpack
 from pricing.fd.hermite import Pair, quintic
 from pricing.fd.readout import exercise_boundary, read_fields
@@ -20,6 +20,7 @@ from pricing.fd.solver import (
     require_taken,
     solve,
 )
+from pricing.options import Options
 
 _BUMPED = {"vega": "volatility", "rho": "rate", "dividend_rho": "dividend_yield"}
 
@@ -107,7 +108,7 @@ def solve_surface(
         fields |= _bumped_greeks(unit, grid, settings)
     nodes = unpack(grid.nodes(), len(unit))
     spot = np.where(unit.is_call[:, None], nodes[:, ::-1], nodes)
-    intrinsic = limits.intrinsic(spot, unit.strike[:, None], unit.is_call[:, None])
+    intrinsic = bounds.intrinsic(spot, unit.strike[:, None], unit.is_call[:, None])
     floor = np.where(unit.is_american[:, None], intrinsic, 0.0)
     fields["price"] = np.maximum(fields["price"], floor[:, None, :])
     boundary = exercise_boundary(unit, spot, fields["price"])
@@ -182,6 +183,6 @@ def boundary_at_expiry(unit: Options) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         put = np.where(q > 0, np.minimum(1.0, r / q), 1.0)
         call = np.where(r > 0, np.maximum(1.0, r / q), 1.0)
-    never = limits.never_exercised_early(r, q, unit.is_call)
+    never = bounds.never_exercised_early(r, q, unit.is_call)
     boundary = np.where(unit.is_call, call, put)
     return np.where(unit.is_american & ~never, boundary, np.nan)

@@ -17,9 +17,9 @@ from amo.baselines.lamo import LaMOConfig
 from amo.baselines.lno import LNOConfig
 from amo.baselines.transolver import TransolverConfig
 from amo.baselines.ufno import UFNOConfig
-from amo.batch import Batch
 from amo.checkpoint import Recipe
-from amo.data import ArrayDataset
+from amo.data.batch import Batch
+from amo.data.datasets import ArrayDataset
 from amo.model import AMOConfig
 from amo.operator import Operator
 

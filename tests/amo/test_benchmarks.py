@@ -1,6 +1,5 @@
 """Tables of models: the same data and budget for all, rows that resume, regions, reports."""
 
-import json
 import subprocess
 import sys
 import time
@@ -14,16 +13,22 @@ import numpy as np
 import pytest
 import torch
 
-from amo import report, training
+from amo import experiment
 from amo.__main__ import main
-from amo.benchmarks import options, runner
+from amo.benchmarks import options
+from amo.benchmarks import table as tables
 from amo.benchmarks.contestants import ABLATIONS, RIVALS, n_parameters, recipe_for
-from amo.benchmarks.figures import answers
-from amo.benchmarks.problem import Problem
-from amo.benchmarks.runner import Budget, Entry, folder_of, run
-from amo.data import Arrays, ShardedDataset
-from amo.errors import SettingsError
-from amo.training import DivergedError
+from amo.benchmarks.plots import answers
+from amo.benchmarks.table import Entry, folder_of, run
+from amo.data.datasets import ShardedDataset
+from amo.data.format import Arrays
+from amo.errors import SettingsError, StoppedError
+from amo.experiment import Problem
+from amo.results import Budget, Table, read
+from amo.training import loop
+from amo.training.loop import DivergedError
+from app.documents import model_tables
+from app.documents.fill import fill_file
 
 SIDE = 8
 RAW, SCALED = (replace(problem, grid=(SIDE, SIDE)) for problem in (options.RAW, options.SCALED))
@@ -33,7 +38,7 @@ BUDGET = Budget(steps=2, batch_size=2, n_points=20)
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from data_gen.builder import build
-    from data_gen.paper_options import PaperOptionsSet
+    from data_gen.options.paper_options import PaperOptionsSet
 
     folder = tmp_path_factory.mktemp("sets") / "paper-options"
     build(PaperOptionsSet(train=4, validation=2, test=2, resolution=SIDE), "paper-options", folder)
@@ -45,7 +50,7 @@ def arrays(data: Path) -> Arrays:
     return next(ShardedDataset(data, "test").batches(2))
 
 
-def table(data: Path, tmp_path: Path, entries: list[Entry], **changes: Any) -> dict[str, Any]:
+def table(data: Path, tmp_path: Path, entries: list[Entry], **changes: Any) -> Table:
     arguments = {"data": data, "out": tmp_path / "runs", "file": tmp_path / "t.json", **changes}
     return run(entries, BUDGET, command="bench", device="cpu", **arguments)
 
@@ -84,27 +89,27 @@ def test_table_trains_scores_and_is_not_run_twice(data: Path, tmp_path: Path) ->
     entries = [Entry(RAW, "lno", 0), Entry(SCALED, "fno", 0)]
     said: list[str] = []
     results = table(data, tmp_path, entries, say=said.append)
-    assert list(results["rows"]) == ["raw/lno/0", "scaled/fno/0"]
+    assert list(results.rows) == ["raw/lno/0", "scaled/fno/0"]
     for entry in entries:
-        row = results["rows"][entry.key]
-        assert row["steps"] == 2
-        assert 0.0 < row["relative_l2"] < 2.0
-        assert set(row["regions"]) == {"kink", "small S"}
-        assert row["parameters"] == n_parameters(recipe_for(entry.model, entry.problem))
-        assert row["peak_megabytes"] > 50
-    stored = json.loads((tmp_path / "t.json").read_text("utf-8"))
-    assert stored == results
+        row = results.rows[entry.key]
+        assert row.steps == 2
+        assert 0.0 < row.relative_l2 < 2.0
+        assert set(row.regions) == {"kink", "small S"}
+        assert row.parameters == n_parameters(recipe_for(entry.model, entry.problem))
+        assert row.peak_megabytes > 50
+        assert row.origin.command == "bench"
+    assert read(tmp_path / "t.json", Table) == results
     n = len(said)
     assert table(data, tmp_path, entries, say=said.append) == results
     assert len(said) == n
 
-    assert results["problems"]["raw"]["samples"] == {"train": 4, "validation": 2, "test": 2}
-    assert results["problems"]["raw"]["origin"] == "regenerated"
+    assert results.problems["raw"].samples == {"train": 4, "validation": 2, "test": 2}
+    assert results.problems["raw"].origin == "regenerated"
 
     found = answers(RAW, ["lno"], data, tmp_path / "runs")
     assert found.truth.shape == found.models["lno"].shape == (1, SIDE * SIDE, 1)
 
-    text = report.rivals_table({**results, "quoted": {"raw": {"lno": 1e-3}}})
+    text = model_tables.rivals_table(replace(results, quoted={"raw": {"lno": 1e-3}}))
     assert "| raw | lno |" in text
     assert text.count("1.0e-03 |") == 1
     with pytest.raises(SettingsError, match="choose another file"):
@@ -114,22 +119,49 @@ def test_table_trains_scores_and_is_not_run_twice(data: Path, tmp_path: Path) ->
         )  # fmt: skip
 
 
+def test_a_stopped_table_goes_on_and_ends_in_results_and_document(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = tables._in_a_process
+    asked: list[int] = []
+
+    def stopped_at_the_second(*arguments: Any) -> Any:
+        asked.append(1)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return known(*arguments)
+
+    monkeypatch.setattr(tables, "_in_a_process", stopped_at_the_second)
+    entries = [Entry(RAW, "lno", 0), Entry(RAW, "fno", 0)]
+    file, document = tmp_path / "docs/results/options.json", tmp_path / "docs/benchmarks.md"
+    with pytest.raises(StoppedError, match="the same command goes on"):
+        table(data, tmp_path, entries, file=file)
+    assert list(read(file, Table).rows) == ["raw/lno/0"]
+    table(data, tmp_path, entries, file=file)
+    assert len(asked) == 3, "the first row was not run again"
+    document.write_text("# Tables\n<!-- results:options -->\n<!-- end -->\n")
+    fill_file(document, {"options": lambda: model_tables.rivals_table(read(file, Table))})
+    text = document.read_text()
+    assert "| raw | lno |" in text
+    assert "| raw | fno |" in text
+
+
 def test_a_row_that_diverges_does_not_stop_the_others(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "_in_a_process", lambda work, *rest: work(*rest))  # seen by it
+    monkeypatch.setattr(tables, "_in_a_process", lambda work, *rest: work(*rest))  # seen by it
 
     def fit(operator: Any, *rest: Any, **named: Any) -> Any:
         if named.get("identity") and operator.model.config.width == 20:  # the FNO's training
             raise DivergedError("the loss is nan")
-        return training.fit(operator, *rest, **named)
+        return loop.fit(operator, *rest, **named)
 
-    monkeypatch.setattr(runner, "training", SimpleNamespace(fit=fit))
+    monkeypatch.setattr(experiment, "loop", SimpleNamespace(fit=fit))
     entries = [Entry(RAW, "fno", 0), Entry(RAW, "lno", 0)]
     results = table(data, tmp_path, entries)
-    assert results["rows"]["raw/fno/0"]["diverged"] == "the loss is nan"
-    assert results["rows"]["raw/lno/0"]["relative_l2"] > 0.0
-    text = report.rivals_table(results)
+    assert results.rows["raw/fno/0"].diverged == "the loss is nan"
+    assert results.rows["raw/lno/0"].relative_l2 > 0.0
+    text = model_tables.rivals_table(results)
     assert "not in the means: raw/fno/0" in text
     assert "| raw | fno |" not in text
 
@@ -215,20 +247,20 @@ def test_command_line_refuses_an_unknown_coding(
 
 
 def test_fields_are_drawn(tmp_path: Path) -> None:
-    from amo import pictures
+    from amo import plots
 
     rng = np.random.default_rng(0)
     points = rng.uniform(size=(50, 2))
     fields = {"truth": points[:, 0], "amo": points[:, 0] + 0.1}
     few = {name: field[:6] for name, field in fields.items()}
     files = [tmp_path / f"{name}.png" for name in ("grid", "cloud", "slopes", "waves")]
-    pictures.draw_fields(few, files[0], grid=(2, 3))
-    pictures.draw_fields(fields, files[1], points=points)
-    pictures.draw_slopes(fields, points, files[2])
-    pictures.draw_by_wavenumber({"amo": np.array([np.nan, 0.1, 3.0])}, files[3])
+    plots.draw_fields(few, files[0], grid=(2, 3))
+    plots.draw_fields(fields, files[1], points=points)
+    plots.draw_slopes(fields, points, files[2])
+    plots.draw_by_wavenumber({"amo": np.array([np.nan, 0.1, 3.0])}, files[3])
     assert all(file.stat().st_size > 1000 for file in files)
     with pytest.raises(ValueError, match="one of them"):
-        pictures.draw_fields(few, files[0])
+        plots.draw_fields(few, files[0])
 
 
 def test_thinning_without_queries_keeps_points_and_values_together(

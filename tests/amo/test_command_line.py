@@ -9,18 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from amo import pictures
+from amo import plots
 from amo.__main__ import main
 from amo.benchmarks import darcy_small, scaling
-from amo.errors import DataError
-from amo.files import FileError
-from amo.memory import peak_megabytes
-from amo.report import learning_table
+from amo.errors import DataError, FileError
+from amo.system import peak_megabytes
+from app.documents.model_tables import learning_table
 
 
 @pytest.fixture(scope="module")
 def trained(diffusion: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The diffusion preset, trained as the documents say but for fewer steps."""
+    """The diffusion experiment, trained as the documents say but for fewer steps."""
     out = tmp_path_factory.mktemp("runs") / "diffusion"
     command = ["train", "diffusion", "--data", str(diffusion), "--out", str(out)]
     assert main([*command, "--steps", "700", "--device", "cpu"]) == 0
@@ -65,14 +64,14 @@ def test_pictures_of_poles_and_functions_are_written(
         assert main([command, str(trained), "-o", str(file)]) == 0
         assert file.stat().st_size > 5000
     with pytest.raises(FileError, match="name it"):
-        pictures.draw_poles([[[[0.0, 0.0]]]], tmp_path / "poles.xls")
+        plots.draw_poles([[[[0.0, 0.0]]]], tmp_path / "poles.xls")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["train"], 2, "say which preset"),
-        (["train", "alchemy"], 2, "no preset 'alchemy'"),
+        (["train"], 2, "say which experiment"),
+        (["train", "alchemy"], 2, "no experiment 'alchemy'"),
         (["train", "diffusion", "--data", "nowhere"], 1, "no data set in nowhere"),
         (["train", "darcy-small", "--data", "nowhere"], 1, "neuraloperator"),
         (["info", "nowhere"], 1, "no model in nowhere"),
@@ -132,8 +131,8 @@ def test_unknown_split_is_refused(
     assert "no split 'fresh'" in capsys.readouterr().err
 
 
-def test_help_and_presets_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["presets"]) == 0
+def test_help_and_list_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
     assert "antiderivative" in capsys.readouterr().out
     run = subprocess.run(
         [sys.executable, "-m", "amo", "--help"], capture_output=True, text=True, check=True

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from amo import checkpoint
-from amo.batch import Batch
 from amo.checkpoint import Recipe
+from amo.data.batch import Batch
 from amo.errors import SettingsError
 from amo.operator import Operator
 

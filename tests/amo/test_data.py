@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from amo.data import FORMAT, ShardedDataset, load_shard, read_manifest
+from amo.data.datasets import ShardedDataset
+from amo.data.format import FORMAT, load_shard, read_manifest
 from amo.errors import DataError
 
 

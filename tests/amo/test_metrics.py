@@ -6,14 +6,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from amo import metrics
-from amo.batch import read_operator_arrays
 from amo.checkpoint import Recipe
-from amo.data import ArrayDataset
-from amo.distributed import Workers
-from amo.evaluation import evaluate
+from amo.data.batch import read_operator_arrays
+from amo.data.datasets import ArrayDataset
 from amo.model import AMOConfig
 from amo.operator import Operator
+from amo.training import metrics
+from amo.training.distributed import Workers
+from amo.training.evaluation import evaluate
 
 
 def test_relative_l2_is_one_vector_a_sample() -> None:

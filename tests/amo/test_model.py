@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from amo import takenaka_malmquist as tm
-from amo.batch import Batch
 from amo.checkpoint import Recipe
+from amo.data.batch import Batch
 from amo.errors import SettingsError
 from amo.layers.aggregation import aggregate
 from amo.model import AMO, AMOConfig
@@ -175,6 +175,8 @@ def test_gradients_of_a_tiny_model_are_right(tiny: AMOConfig) -> None:
 def test_compiled_model_gives_the_same_numbers(
     tiny: AMOConfig, samples: Callable[..., Batch], backend: str
 ) -> None:
+    if backend == "inductor" and torch.backends.cpu.get_cpu_capability() == "DEFAULT":
+        pytest.skip("torch's compiler writes vector code, and here it is told to use none")
     torch.manual_seed(0)
     model, batch = AMO(tiny), samples(2, 20)
     compiled = torch.compile(model, backend=backend)

@@ -12,8 +12,8 @@ import pytest
 import scipy.io
 
 from amo.benchmarks import official
-from amo.benchmarks.files import Layout, read_array
-from amo.data import ArrayDataset
+from amo.benchmarks.official_files import Layout, read_array
+from amo.data.datasets import ArrayDataset
 from amo.errors import DataError
 
 Array = npt.NDArray[Any]

@@ -1,6 +1,5 @@
 """The physics problems as values: readers, windows in time, other resolutions, the command line."""
 
-import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -10,18 +9,20 @@ import numpy as np
 import pytest
 import torch
 
-from amo import metrics
 from amo.__main__ import main
-from amo.batch import Batch
 from amo.benchmarks import physics
 from amo.benchmarks.contestants import is_possible, recipe_for
-from amo.benchmarks.figures import draw_problem
 from amo.benchmarks.physics import OFFICIAL, PROBLEMS, QUOTED, REGENERATED
-from amo.benchmarks.problem import Problem
-from amo.benchmarks.reading import InTime, OnCloud, OnGrid, Windows, roll_out
-from amo.benchmarks.runner import Budget, Entry, moved, run
+from amo.benchmarks.plots import draw_problem
+from amo.benchmarks.readers import InTime, OnCloud, OnGrid, Windows, roll_out
+from amo.benchmarks.table import Budget, Entry, moved, run
 from amo.checkpoint import build
-from amo.data import ArrayDataset, Arrays
+from amo.data.batch import Batch
+from amo.data.datasets import ArrayDataset
+from amo.data.format import Arrays
+from amo.experiment import Problem
+from amo.results import Table, read
+from amo.training import metrics
 
 BUDGET = Budget(steps=2, batch_size=2, n_points=16)
 
@@ -197,7 +198,7 @@ def darcy_like(monkeypatch: pytest.MonkeyPatch) -> Problem:
         a = numbers(4, side, side)
         return ArrayDataset({"coefficient": a, "solution": np.sin(a) * line.astype(np.float32)})
 
-    monkeypatch.setattr("amo.benchmarks.runner._in_a_process", lambda work, *rest: work(*rest))
+    monkeypatch.setattr("amo.benchmarks.table._in_a_process", lambda work, *rest: work(*rest))
     return replace(PROBLEMS["darcy"], grid=(8, 8), open=open_split, further={"test-16": (16, 16)})
 
 
@@ -210,10 +211,10 @@ def test_table_scores_other_resolutions_with_the_same_weights(
         [Entry(problem, model, 0) for model in models], BUDGET, data=tmp_path,
         out=tmp_path / "runs", file=tmp_path / "t.json", command="bench", device="cpu",
     )  # fmt: skip
-    for row in results["rows"].values():
-        assert row["further"]["test-16"]["samples"] == 4
-        assert 0.0 < row["further"]["test-16"]["relative_l2"] < 3.0
-    assert results["problems"]["darcy"]["samples"]["test-16"] == 4
+    for row in results.rows.values():
+        assert row.further["test-16"].samples == 4
+        assert 0.0 < row.further["test-16"].relative_l2 < 3.0
+    assert results.problems["darcy"].samples["test-16"] == 4
     files = draw_problem(problem, models, tmp_path, tmp_path / "runs", tmp_path / "pictures")
     assert [file.name for file in files] == ["darcy.png", "darcy-poles.png"]
     assert all(file.stat().st_size > 1000 for file in files)
@@ -234,8 +235,8 @@ def test_every_kind_of_problem_is_drawn(
 
 
 def test_command_line_lists_the_problems(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["problems"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.partition("problems, for")[2].splitlines()[1:]
     assert [line.split()[0] for line in lines] == list(PROBLEMS)
     assert all("official" in line or "regenerated" in line for line in lines)
 
@@ -266,6 +267,8 @@ def test_command_line_runs_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     command = ["bench", "physics", "--problems", "darcy", "--models", "lno", "--steps", "2"]
     paths = ["--data", str(tmp_path), "--out", str(tmp_path / "runs"), "--json", str(file)]
     assert main([*command, *paths, "--device", "cpu"]) == 0
-    results = json.loads(file.read_text("utf-8"))
-    assert list(results["rows"]) == ["darcy/lno/0"]
-    assert results["quoted"]["darcy"]["amo"] == 0.0021
+    row = read(file, Table).rows["darcy/lno/0"]
+    assert row.origin.command.startswith("python -m amo")
+    assert row.origin.hardware
+    assert row.origin.date
+    assert read(file, Table).quoted["darcy"]["amo"] == 0.0021

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from amo.soap import SOAP
+from amo.training.soap import SOAP
 
 
 def quadratic(weight: Tensor, left: Tensor, right: Tensor) -> Tensor:

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 from amo import checkpoint
 from amo.baselines.mlp import PointwiseMLPConfig
-from amo.batch import Batch
 from amo.checkpoint import Recipe
+from amo.data.batch import Batch
 from amo.errors import SettingsError
-from amo.evaluation import SobolevLoss
 from amo.model import AMOConfig
 from amo.operator import Operator
+from amo.training.losses import SobolevLoss
 
 CONFIG = PointwiseMLPConfig(
     n_points=2, n_features=1, n_dimensions=1, n_query_dimensions=2, width=16, depth=2
@@ -154,7 +154,7 @@ def test_thinning_keeps_everything_at_a_query_together() -> None:
 
 def test_an_operator_of_one_field_learns_values_and_slopes() -> None:
     """A short run on the real thing: the loss falls by e² in 60 steps."""
-    from amo.soap import SOAP
+    from amo.training.soap import SOAP
 
     config = AMOConfig(
         n_features=1, n_dimensions=1, n_query_dimensions=2, width=16, n_tokens=8, n_poles=3,

@@ -16,17 +16,18 @@ import numpy as np
 import pytest
 import torch
 
-from amo import training
 from amo.baselines.transolver import TransolverConfig
-from amo.batch import Batch, read_operator_arrays
 from amo.checkpoint import Recipe, read_tensors
-from amo.data import ArrayDataset
-from amo.distributed import Workers
+from amo.data.batch import Batch, read_operator_arrays
+from amo.data.datasets import ArrayDataset
 from amo.errors import CheckpointError, SettingsError
-from amo.evaluation import evaluate, relative_l2_loss
 from amo.model import AMOConfig
 from amo.operator import Operator
-from amo.training import DivergedError, TrainingConfig, _shares
+from amo.training import loop
+from amo.training.distributed import Workers
+from amo.training.evaluation import evaluate
+from amo.training.loop import DivergedError, TrainingConfig, _shares
+from amo.training.losses import relative_l2_loss
 
 ALONE = Workers(0, 1, torch.device("cpu"))
 CONFIG = TrainingConfig(
@@ -38,8 +39,8 @@ Data = Callable[..., ArrayDataset]
 
 def fit(
     operator: Operator, data: Data, config: TrainingConfig, out: Path, **extra: object
-) -> training.Result:
-    return training.fit(
+) -> loop.Result:
+    return loop.fit(
         operator, data(14), data(5, seed=1), config, out=out, read=read_operator_arrays,
         workers=ALONE, **extra,
     )  # fmt: skip
@@ -233,7 +234,7 @@ def command(data: Path, out: Path, steps: int, *more: str) -> list[str]:
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(1200):
+    for _ in range(6000):
         if path.exists():
             return
         assert process.poll() is None, "training ended before it saved a state"

@@ -12,11 +12,12 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from app import inputs, serving
-from app.serving import PATIENCE, settle
-from pricing import implied_vol_frame, market, price_frame
-from pricing.registry import get_engine
-from pricing.samples import sample_book
+from app import inputs
+from app.measuring import serving
+from app.measuring.serving import PATIENCE, settle
+from pricing import implied_vol_frame, price_frame
+from pricing.analysis.examples import sample_book, sample_chain
+from pricing.engines.registry import get_engine
 
 PAGES = {
     "Price": 1,
@@ -280,7 +281,7 @@ def test_edited_grid_is_what_gets_priced(open_page: Open) -> None:
 
 def test_pasted_quotes_are_inverted(open_page: Open) -> None:
     page = open_page("market")
-    expected = implied_vol_frame(market.sample_chain())
+    expected = implied_vol_frame(sample_chain())
     shows(page, expected["implied_volatility"].iloc[0], number=1)
     page.get_by_role("radio", name="paste").click()
     area = page.get_by_role("textbox", name="CSV with a header")

@@ -12,14 +12,15 @@ from streamlit.testing.v1 import AppTest
 
 from app import inputs
 from app.resources import engine
-from pricing import implied_vol_frame, market, price_frame, registry
-from pricing.amo_engine import SurrogateEngine
-from pricing.contracts import ALIASES
-from pricing.engines import MARKET_UNITS
-from pricing.samples import sample_book
+from pricing import implied_vol_frame, price_frame
+from pricing.analysis.examples import sample_book, sample_chain
+from pricing.columns import ALIASES
+from pricing.engines import registry
+from pricing.engines.base import MARKET_UNITS
+from pricing.engines.surrogate import SurrogateEngine
 
 APP = Path(__file__).parents[2] / "app"
-VIEWS = sorted(path.stem for path in (APP / "views").glob("*.py"))
+VIEWS = sorted(path.stem for path in (APP / "views").glob("[!_]*.py"))
 NEED_MODELS = ("surface", "greeks", "model")
 
 
@@ -327,14 +328,14 @@ def test_result_columns_of_an_uploaded_book_are_kept_beside_the_new_ones() -> No
 def test_market_page_inverts_as_the_library_does() -> None:
     app = run("market")
     shown = app.dataframe[-1].value
-    expected = implied_vol_frame(market.sample_chain())
+    expected = implied_vol_frame(sample_chain())
     np.testing.assert_array_equal(shown["implied_volatility"], expected["implied_volatility"])
     failed = app.dataframe[0].value
     assert len(failed) == expected["implied_volatility"].isna().sum()
     assert (failed["error"] != "").all()
 
 
-@pytest.mark.filterwarnings("ignore::pricing.contracts.AssumptionWarning")
+@pytest.mark.filterwarnings("ignore::pricing.columns.AssumptionWarning")
 def test_market_page_asks_whether_a_rate_is_per_cent() -> None:
     app = run("market")
     app.session_state["chain source"] = "paste"

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from amo.data import ShardedDataset, load_shard, read_manifest
+from amo.data.datasets import ShardedDataset
+from amo.data.format import load_shard, read_manifest
 from amo.errors import DataError
 from data_gen.__main__ import main
-from data_gen.black_scholes import EuropeanSet
 from data_gen.builder import BuildError, build
+from data_gen.options.surrogate_sets import EuropeanSet
 
 ARGUMENTS = ["european", "--states", "32", "--vols", "8", "--points", "8"]
 SMALL = EuropeanSet(states=8, vols=2, points=4)
@@ -64,7 +65,7 @@ def test_interrupt_keeps_shards_says_how_to_go_on_and_exits_130(tmp_path: Path) 
     with start(*arguments) as process:
         wait_for_a_shard(process, folder)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=240)
     assert process.returncode == 130
     assert b"the same command, without --overwrite, goes on where it stopped" in errors
     assert b"Traceback" not in errors
@@ -159,8 +160,12 @@ def test_nonsense_on_the_command_line_is_refused(
 ) -> None:
     out = ["--out", str(tmp_path / "set")]
     assert main(["american", "--states", "0", *out]) == 2
-    assert main(["american", "--workers", "0", *out]) == 2
-    assert "must be at least 1" in capsys.readouterr().err
+    assert "states must be at least 3" in capsys.readouterr().err
+    for command in (["american"], ["make", "american"]):
+        with pytest.raises(SystemExit) as stopped:
+            main([*command, "--workers", "0", *out])
+        assert stopped.value.code == 2
+        assert "takes a number from 1 on" in capsys.readouterr().err
     assert not (tmp_path / "set").exists()
     assert main(["verify", str(tmp_path)]) == 1
     assert main(["american", "--volatility", "0", "1", *out]) == 2

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from amo.arrays import FloatArray
 from data_gen.physics import elasticity
 from data_gen.physics.elasticity import (
     C1,
@@ -23,7 +24,6 @@ from data_gen.physics.elasticity import (
     void_radius,
     von_mises,
 )
-from pricing.contracts import FloatArray
 
 SMALL = ElasticitySet(train=20, validation=1, test=1)
 GRADIENTS = np.eye(2)[:, :, None] + 0.2 * np.random.default_rng(0).uniform(-1, 1, (2, 2, 50))

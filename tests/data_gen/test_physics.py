@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from amo.arrays import FloatArray
 from data_gen.__main__ import SETS, main
 from data_gen.dataset import SPLITS
 from data_gen.physics import advection, darcy, elliptic, exponential, fractal_darcy
@@ -20,7 +21,6 @@ from data_gen.physics.fractal_darcy import FractalDarcySet
 from data_gen.physics.navier_stokes import NavierStokesSet
 from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
 from data_gen.sized import SampleSet
-from pricing.contracts import FloatArray
 
 FEW = {"train": 2, "validation": 1, "test": 1}
 SMALL: list[SampleSet] = [

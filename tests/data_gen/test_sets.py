@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data_gen.black_scholes import LABELS, AmericanSet, EuropeanSet, ServingSet
 from data_gen.dataset import SPLITS, DataSet, split_of
-from data_gen.paper_options import RANGES, PaperOptionsSet
+from data_gen.options.paper_options import RANGES, PaperOptionsSet
+from data_gen.options.surrogate_sets import LABELS, AmericanSet, EuropeanSet, ServingSet
 from data_gen.sampling import power_of_two_below, sobol
 from data_gen.toys import AntiderivativeSet, DiffusionSet
 from pricing import fd
-from pricing.contracts import Options
-from pricing.domain import Domain
-from pricing.encoding import Put, code_rate
 from pricing.fd import FDSettings
+from pricing.options import Options
+from pricing.surrogate.domain import Domain
+from pricing.surrogate.encoding import Put, code_rate
 
 SMALL = FDSettings(n_space=48, n_time=24)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pricing import black_scholes as bs
-from pricing.contracts import Options
+from pricing.options import Options
 
 
 def call_with(function: Callable[..., Any], o: Options, **moved: Any) -> Any:

@@ -6,13 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from amo.files import FileError
+from amo.errors import FileError
 from pricing import check_frame, exposure, price_frame, scenario_grid
-from pricing.book import EXPIRIES, MEASURES
-from pricing.contracts import OptionFrameError
-from pricing.files import csv_bytes, parquet_bytes, parse_table
-from pricing.reading import guess_columns
-from pricing.samples import sample_book
+from pricing.analysis.book import EXPIRIES, MEASURES
+from pricing.analysis.examples import sample_book
+from pricing.columns import OptionFrameError, guess_columns
+from pricing.tables import csv_bytes, parquet_bytes, parse_table
 
 
 def european_book() -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from pricing import __main__ as command_line
-from pricing import files, price_frame
+from pricing import price_frame, tables
 from pricing.__main__ import main
 
 BOOK = pd.DataFrame(
@@ -38,7 +38,7 @@ def book(tmp_path: Path) -> Path:
 def test_price_writes_what_the_library_returns(book: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"priced.{suffix}"
     assert main(["price", str(book), "-o", str(out), "--engine", "fd", "--greeks"]) == 0
-    written = files.read_table(out)
+    written = tables.read_table(out)
     expected = price_frame(BOOK, "fd")
     assert np.allclose(written["price"], expected["price"], rtol=1e-14)
     assert list(written.columns) == list(expected.columns)
@@ -129,7 +129,7 @@ def test_surrogate_prices_and_inverts_from_the_shell(book: Path, tmp_path: Path)
     assert main(["implied-vol", str(book), "-o", str(inverted), *options]) == 0
     vols = pd.read_csv(inverted)
     assert np.allclose(vols["implied_volatility"], 0.2, atol=1e-3)
-    assert (vols["inverted_by"] == "amo").all()
+    assert (vols["engine"] == "amo").all()
 
 
 def test_compare_prints_a_table(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,7 +154,7 @@ def test_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
     target.write_text("old")
 
     def write_and_fail() -> None:
-        with files.replacing(target) as beside:
+        with tables.replacing(target) as beside:
             beside.write_text("half")
             raise RuntimeError("power cut")
 

@@ -6,8 +6,8 @@ import torch
 
 from amo.operator import smaller_of
 from pricing import black_scholes, fd
-from pricing.contracts import Options
-from pricing.encoding import (
+from pricing.options import Options
+from pricing.surrogate.encoding import (
     AMERICAN,
     DIRECTIONS,
     EUROPEAN,

@@ -7,11 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from amo.arrays import FloatArray
 from amo.errors import SettingsError
-from pricing import black_scholes, limits, registry
-from pricing.contracts import FloatArray, Options
-from pricing.engines import QUANTITIES, AnalyticEngine, Engine, evaluate
-from pricing.registry import ENGINES, get_engine
+from pricing import black_scholes, bounds
+from pricing.engines import registry
+from pricing.engines.analytic import AnalyticEngine
+from pricing.engines.base import QUANTITIES, Engine, evaluate
+from pricing.engines.registry import ENGINES, get_engine
+from pricing.options import Options
 
 # Each engine's own accuracy of a price, per unit strike.
 ACCURACY = {
@@ -183,7 +186,7 @@ def test_inside_the_no_arbitrage_bounds(
 ) -> None:
     for is_american in {False, can_american(engine)}:
         options = random_options(30, seed=25, is_american=is_american)
-        low, high = limits.bounds(options)
+        low, high = bounds.bounds(options)
         values = price(engine, options)
         assert (values >= low - tolerance(engine)).all()
         assert (values <= high + tolerance(engine)).all()
@@ -201,7 +204,7 @@ def test_american_is_worth_no_less_than_european(
     options = book(engine, random_options, 26)
     european = options.with_values(is_american=np.zeros(len(options), bool))
     assert (price(engine, options) >= price(engine, european) - tolerance(engine)).all()
-    intrinsic = limits.intrinsic(options.spot, options.strike, options.is_call)
+    intrinsic = bounds.intrinsic(options.spot, options.strike, options.is_call)
     assert (price(engine, options) >= intrinsic - 1e-10).all()
 
 
@@ -218,7 +221,7 @@ def test_never_exercised_american_is_a_european(name: str) -> None:
         is_call=[True, False],
         is_american=True,
     )
-    assert limits.never_exercised_early(options.rate, options.dividend_yield, options.is_call).all()
+    assert bounds.never_exercised_early(options.rate, options.dividend_yield, options.is_call).all()
     european = options.with_values(is_american=np.zeros(2, bool))
     assert np.allclose(price(engine, options), price(engine, european), atol=tolerance(engine))
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from amo.arrays import FloatArray
 from pricing import black_scholes, fd
-from pricing.contracts import FloatArray, Options
+from pricing.engines.registry import get_engine
 from pricing.fd.grid import GridKind, build_grid, pack, unpack
 from pricing.fd.schemes import (
     CRANK_NICOLSON,
@@ -16,7 +17,7 @@ from pricing.fd.schemes import (
     Scheme,
 )
 from pricing.fd.solver import extrapolate
-from pricing.registry import get_engine
+from pricing.options import Options
 
 GRIDS: tuple[GridKind, ...] = ("log", "sinh")
 

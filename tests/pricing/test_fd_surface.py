@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pricing import black_scholes, fd
-from pricing.contracts import Options
-from pricing.registry import get_engine
+from pricing.engines.registry import get_engine
+from pricing.options import Options
 
 AMERICAN_PUTS = Options.of(
     spot=100.0,

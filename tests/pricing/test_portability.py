@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from amo import checkpoint
-from pricing.amo_engine import models_folder
-from pricing.assessment import QUANTITIES
+from pricing.analysis.assessment import QUANTITIES
+from pricing.surrogate.store import models_folder
 
 FOLDERS = sorted(path.parent for path in models_folder().glob("*/config.json"))
 SETTINGS: Mapping[str, dict[str, str]] = {
@@ -33,8 +33,8 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from pricing.contracts import Options
-from pricing.surrogate import Surrogate
+from pricing.options import Options
+from pricing.surrogate.model import Surrogate
 names = sys.argv[2].split(",")
 answers = {}
 for folder in map(Path, sys.argv[3:]):

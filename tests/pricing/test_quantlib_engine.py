@@ -12,10 +12,10 @@ import pytest
 import QuantLib as ql
 
 from pricing import black_scholes, processes
-from pricing.contracts import Options
-from pricing.engines import QUANTITIES
+from pricing.engines.base import QUANTITIES
+from pricing.engines.quantlib import Method, QuantLibEngine
 from pricing.implied_vol import implied_volatility
-from pricing.quantlib_engine import Method, QuantLibEngine
+from pricing.options import Options
 
 
 def test_fractional_expiry_is_exact(

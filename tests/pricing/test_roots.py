@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from pricing.contracts import FloatArray
+from amo.arrays import FloatArray
 from pricing.roots import find_roots
 
 TARGETS = np.array([0.2, 0.9, 3.5, -1.0])  # near, elsewhere in the wide bracket, and nowhere

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from amo import checkpoint
-from pricing import black_scholes, cards, registry
-from pricing.amo_engine import SurrogateEngine, models_folder
-from pricing.assessment import assess
-from pricing.contracts import Options
-from pricing.samples import draw_book, random_options
-from pricing.surrogate import Surrogate
+from app.documents import cards
+from pricing import black_scholes
+from pricing.analysis.assessment import assess
+from pricing.engines import registry
+from pricing.engines.surrogate import SurrogateEngine
+from pricing.options import Options
+from pricing.random_books import random_book, random_options
+from pricing.surrogate.model import Surrogate
+from pricing.surrogate.store import models_folder
 
 MODELS = models_folder()
 FOLDERS = sorted(path.parent for path in MODELS.glob("*/config.json"))
@@ -45,7 +48,7 @@ def test_cards_say_what_the_files_say(folder: Path) -> None:
 def book(surrogate: Surrogate, n: int, seed: int) -> Options:
     """Draw a book of the box over 200 market states, in the surrogate's style."""
     is_american = np.full(n, surrogate.coding.is_american)
-    return draw_book(n, seed=seed).with_values(is_american=is_american)
+    return random_book(n, seed=seed).with_values(is_american=is_american)
 
 
 def test_rho_is_that_of_the_same_weights_in_float64(surrogate: Surrogate) -> None:

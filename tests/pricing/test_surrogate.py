@@ -18,14 +18,15 @@ from amo import checkpoint
 from amo.checkpoint import Recipe
 from amo.errors import CheckpointError
 from amo.model import AMOConfig
-from pricing import OptionFrameError, black_scholes, implied_vol_frame, limits, packs, price_frame
-from pricing.amo_engine import SurrogateEngine
-from pricing.contracts import Options
-from pricing.domain import Domain
-from pricing.encoding import AMERICAN, EUROPEAN, Coding
-from pricing.engines import QUANTITIES
-from pricing.stated_error import FLOOR, Lattice, StatedError
-from pricing.surrogate import Surrogate
+from pricing import OptionFrameError, black_scholes, bounds, implied_vol_frame, price_frame
+from pricing.engines.base import QUANTITIES, evaluate
+from pricing.engines.surrogate import SurrogateEngine
+from pricing.options import Options
+from pricing.surrogate import grouping
+from pricing.surrogate.domain import Domain
+from pricing.surrogate.encoding import AMERICAN, EUROPEAN, Coding
+from pricing.surrogate.model import Surrogate
+from pricing.surrogate.stated_error import FLOOR, Lattice, StatedError
 
 SIZES = {"width": 16, "n_tokens": 8, "n_poles": 3, "n_blocks": 2, "n_heads": 2, "state_size": 4}
 
@@ -103,7 +104,7 @@ def in_double(surrogate: Surrogate) -> Surrogate:
 
 def inside(options: Options, name: str, value: np.ndarray) -> np.ndarray:
     """Return which values are the model's own: random weights break bounds, and are moved there."""
-    low, high = limits.greek_bounds(options, name)
+    low, high = bounds.greek_bounds(options, name)
     slack = 1e-9 * (1.0 + np.abs(value))
     return (value > low + slack) & (value < high - slack)
 
@@ -113,8 +114,8 @@ def test_greeks_are_the_derivatives_of_the_price(models: Path, coding: Coding) -
     surrogate = in_double(Surrogate.load(models / coding.name))
     options = book(60, seed=3).with_values(is_american=np.full(60, coding.is_american))
     price = surrogate.evaluate(options, ("price",))["price"]
-    time_value = price - limits.intrinsic(options.spot, options.strike, options.is_call)
-    options = options.take((time_value > 0.5) & (price < limits.bounds(options)[1] - 0.5))
+    time_value = price - bounds.intrinsic(options.spot, options.strike, options.is_call)
+    options = options.take((time_value > 0.5) & (price < bounds.bounds(options)[1] - 0.5))
     assert len(options) > 20
     greeks = surrogate.evaluate(options, QUANTITIES)
 
@@ -172,14 +173,14 @@ def test_theta_solves_the_equation(models: Path, coding: Coding) -> None:
 def test_prices_keep_their_bounds_whatever_the_weights(engine: SurrogateEngine) -> None:
     options = book(4_000, seed=1, n_states=40)
     price = engine.evaluate(options, ("price",))[0]["price"]
-    low, high = limits.bounds(options.with_values(is_american=np.zeros(4_000, dtype=bool)))
+    low, high = bounds.bounds(options.with_values(is_american=np.zeros(4_000, dtype=bool)))
     assert (price >= low - 1e-10).all()
     assert (price[~options.is_american] <= high[~options.is_american] + 1e-10).all()
     american = options.take(options.is_american)
     above = price[options.is_american]
     assert (above >= black_scholes.price(*american.terms) - 1e-10).all()
-    assert (above >= limits.intrinsic(american.spot, american.strike, american.is_call)).all()
-    assert (above <= limits.bounds(american)[1] + 1e-10).all()
+    assert (above >= bounds.intrinsic(american.spot, american.strike, american.is_call)).all()
+    assert (above <= bounds.bounds(american)[1] + 1e-10).all()
 
 
 def test_a_call_is_its_mirrored_put(engine: SurrogateEngine) -> None:
@@ -198,7 +199,7 @@ def test_a_call_is_its_mirrored_put(engine: SurrogateEngine) -> None:
 def test_exact_payoff_as_expiry_comes(engine: SurrogateEngine) -> None:
     options = book(200).with_values(expiry=np.full(200, 1e-12))
     price = engine.evaluate(options, ("price",))[0]["price"]
-    payoff = limits.intrinsic(options.spot, options.strike, options.is_call)
+    payoff = bounds.intrinsic(options.spot, options.strike, options.is_call)
     assert np.abs(price - payoff).max() < 1e-3
 
 
@@ -240,12 +241,12 @@ def test_sessions_may_share_an_engine(engine: SurrogateEngine) -> None:
 
 @given(st.lists(st.integers(0, 5), min_size=0, max_size=300), st.integers(1, 40))
 def test_packs_hold_every_row_once(state: list[int], rows: int) -> None:
-    before = packs.ROWS
-    packs.ROWS = rows
+    before = grouping.ROWS
+    grouping.ROWS = rows
     try:
-        found = list(packs.gather(np.array(state, dtype=float)))
+        found = list(grouping.gather(np.array(state, dtype=float)))
     finally:
-        packs.ROWS = before
+        grouping.ROWS = before
     held = np.concatenate([p.rows[p.is_row] for p in found]) if found else np.array([])
     assert sorted(held) == list(range(len(state)))
     for pack in found:
@@ -268,7 +269,7 @@ OUTSIDE = {
 def test_rows_out_of_domain_fall_back_or_say_so(
     engine: SurrogateEngine, coordinate: str, style: str
 ) -> None:
-    frame = frame_of(book(6)).assign(exercise=style, option_type="put")
+    frame = book(6).to_frame().assign(exercise=style, option_type="put")
     frame = frame.assign(rate=0.03, dividend_yield=0.01)
     for column, value in OUTSIDE[coordinate].items():
         frame.loc[2, column] = value
@@ -289,20 +290,20 @@ def test_rows_out_of_domain_fall_back_or_say_so(
 
 
 def test_negative_rates_and_expired_rows(engine: SurrogateEngine) -> None:
-    frame = frame_of(book(4)).assign(exercise="european")
+    frame = book(4).to_frame().assign(exercise="european")
     frame.loc[0, "rate"] = -0.01
     frame.loc[1, "expiry"] = 0.0
     priced = price_frame(frame, engine, greeks=True)
     assert priced["engine"].tolist() == ["analytic", "amo", "amo", "amo"]
     assert priced.loc[1, "price"] == pytest.approx(
-        limits.intrinsic(
+        bounds.intrinsic(
             frame.loc[1, "spot"], frame.loc[1, "strike"], frame.loc[1, "option_type"] == "call"
         )
     )
 
 
 def test_nan_rows_one_row_and_no_row(engine: SurrogateEngine) -> None:
-    frame = frame_of(book(5))
+    frame = book(5).to_frame()
     frame.loc[3, "volatility"] = np.nan
     with pytest.raises(OptionFrameError, match="rows 3"):
         price_frame(frame, engine)
@@ -318,15 +319,19 @@ def test_nan_rows_one_row_and_no_row(engine: SurrogateEngine) -> None:
 def test_error_bars_are_those_of_the_cell_in_the_scale_of_the_output(
     engine: SurrogateEngine,
 ) -> None:
-    frame = frame_of(book(1)).assign(
-        spot=200.0 * math.exp(-1.45),
-        strike=200.0,
-        expiry=2.0**-10,
-        volatility=0.05,
-        rate=0.002,
-        dividend_yield=0.002,
-        option_type="put",
-        exercise="american",
+    frame = (
+        book(1)
+        .to_frame()
+        .assign(
+            spot=200.0 * math.exp(-1.45),
+            strike=200.0,
+            expiry=2.0**-10,
+            volatility=0.05,
+            rate=0.002,
+            dividend_yield=0.002,
+            option_type="put",
+            exercise="american",
+        )
     )
     priced = price_frame(frame, engine, error_bars=True)
     scale = -math.expm1(-0.002 * 2.0**-10)
@@ -342,9 +347,9 @@ def test_the_first_thing_a_model_without_measured_errors_says_is_how_to_measure_
         operator, recipe = checkpoint.load(tmp_path / coding.name)
         checkpoint.save(operator, recipe, {}, tmp_path / coding.name)
     unmeasured = SurrogateEngine.load(tmp_path)
-    assert len(price_frame(frame_of(book(3)), unmeasured)) == 3
+    assert len(price_frame(book(3).to_frame(), unmeasured)) == 3
     with pytest.raises(CheckpointError, match="pricing assess"):
-        price_frame(frame_of(book(3)), unmeasured, error_bars=True)
+        price_frame(book(3).to_frame(), unmeasured, error_bars=True)
 
 
 def test_implied_volatility_comes_back(engine: SurrogateEngine) -> None:
@@ -352,7 +357,7 @@ def test_implied_volatility_comes_back(engine: SurrogateEngine) -> None:
     quantities = ("price", "vega")
     values = engine.evaluate(options, quantities)[0]
     chosen = values["vega"] > 1.0  # a random model need not rise with volatility
-    frame = frame_of(options).assign(price=values["price"])[chosen]
+    frame = options.to_frame().assign(price=values["price"])[chosen]
     found = implied_vol_frame(
         frame.drop(columns="volatility"), engine=engine, out_of_domain="nan", error_bars=True
     )
@@ -364,7 +369,7 @@ def test_implied_volatility_comes_back(engine: SurrogateEngine) -> None:
     )
     assert known.mean() > 0.9
     assert np.abs(again["price"] - frame["price"][known]).max() < 1e-2
-    assert (found["inverted_by"][known] == "amo").all()
+    assert (found["engine"][known] == "amo").all()
     assert (found["implied_volatility_error"][known] > 0).all()
     assert found["implied_volatility_error"][~known].isna().all()
     with pytest.raises(ValueError, match="states no error"):
@@ -383,7 +388,7 @@ def test_quotes_without_a_volatility_in_the_domain_fall_back(engine: SurrogateEn
     ).assign(exercise="european")
     found = implied_vol_frame(frame, engine=engine)
     assert found.loc[0, "implied_volatility"] == pytest.approx(0.01)
-    assert found["inverted_by"].tolist()[:2] == ["analytic", "analytic"]
+    assert found["engine"].tolist()[:2] == ["analytic", "analytic"]
     assert "above its upper" in found.loc[2, "error"]
     empty = implied_vol_frame(frame, engine=engine, out_of_domain="nan")
     assert empty["implied_volatility"].isna().all()
@@ -431,9 +436,9 @@ def test_model_folders_are_refused_with_a_reason(tmp_path: Path) -> None:
         SurrogateEngine.load(tmp_path)
 
 
-def test_engine_refuses_to_extrapolate_when_asked_directly(engine: SurrogateEngine) -> None:
+def test_no_row_outside_of_the_domain_is_extrapolated(engine: SurrogateEngine) -> None:
     options = book(3).with_values(volatility=np.array([0.2, 9.0, 0.3]))
-    values, failures = engine.evaluate(options, ("price",))
+    values, failures = evaluate(engine, options, ("price",))
     assert list(failures) == [1]
     assert np.isnan(values["price"]).tolist() == [False, True, False]
 
@@ -443,5 +448,5 @@ def test_progress_counts_every_row(
 ) -> None:
     options = random_options(500, seed=1, is_american=True)
     done: list[int] = []
-    price_frame(frame_of(options), engine, progress=lambda n, _: done.append(n))
+    price_frame(options.to_frame(), engine, progress=lambda n, _: done.append(n))
     assert done[-1] == 500

@@ -13,17 +13,17 @@ from pricing import (
     OptionFrameError,
     black_scholes,
     compare_frame,
-    fuzz,
     get_engine,
     implied_vol_frame,
     price_frame,
 )
 from pricing.__main__ import main
-from pricing.amo_engine import SurrogateEngine
-from pricing.contracts import Options
-from pricing.engines import evaluate
+from pricing.analysis import fuzz
+from pricing.engines.base import evaluate
+from pricing.engines.surrogate import SurrogateEngine
 from pricing.fd import FDSettings, solve_surface
-from pricing.samples import draw
+from pricing.options import Options
+from pricing.random_books import random_from
 
 GREEKS = ("delta", "gamma", "vega", "theta", "rho", "dividend_rho")
 MINUTE = 1 / (365 * 24 * 60)
@@ -95,8 +95,9 @@ def test_corners_of_the_domain_keep_their_stated_errors() -> None:
         volatility=1.5,
         is_call=False,
     )
-    error = amo().evaluate(european, ("price",))[0]["price"] - black_scholes.price(*european.terms)
-    assert (np.abs(error) <= amo().price_error(european)).all()
+    found, _ = evaluate(amo(), european, ("price", "price_error"))
+    error = found["price"] - black_scholes.price(*european.terms)
+    assert (np.abs(error) <= found["price_error"]).all()
     american = Options.of(
         spot=87.106,
         strike=100.0,
@@ -108,8 +109,8 @@ def test_corners_of_the_domain_keep_their_stated_errors() -> None:
         is_american=True,
     )
     truth = get_engine("quantlib").evaluate(american, ("price",))[0]["price"]
-    error = amo().evaluate(american, ("price",))[0]["price"] - truth
-    assert (np.abs(error) <= amo().price_error(american)).all()
+    found, _ = evaluate(amo(), american, ("price", "price_error"))
+    assert (np.abs(found["price"] - truth) <= found["price_error"]).all()
 
 
 @pytest.mark.parametrize("engine", ["amo", "fd"])
@@ -150,7 +151,7 @@ def test_finite_differences_state_their_error_around_the_exercise_boundary() -> 
         "rate": (0.02, 0.15),
         "dividend_yield": (0.0, 0.12),
     }
-    puts = draw(wide, n, rng, is_american=True).with_values(is_call=np.zeros(n, dtype=bool))
+    puts = random_from(wide, n, rng, is_american=True).with_values(is_call=np.zeros(n, dtype=bool))
     boundary = np.concatenate(
         [
             solve_surface(puts.take(slice(i, i + 16)), FDSettings()).boundary[:, -1]
@@ -181,7 +182,7 @@ def test_greeks_and_prices_keep_their_bounds_at_the_edges_of_the_domain(engine: 
 
 
 def test_a_coarse_grid_prices_no_american_below_its_european() -> None:
-    options = draw(
+    options = random_from(
         {
             "log_moneyness": (-0.3, 0.3),
             "expiry": (1.0, 3.0),
@@ -299,6 +300,6 @@ def test_a_programming_error_does_not_look_like_bad_usage(
     def bug(*_: object, **__: object) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr("pricing.batch.price_frame", bug)
+    monkeypatch.setattr("pricing.frames.price_frame", bug)
     with pytest.raises(ValueError, match="a bug"):
         main(["price", str(book), "-o", str(book.with_name("out.csv"))])

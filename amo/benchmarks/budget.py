@@ -1,0 +1,79 @@
+"""How many steps fill a budget: a model's pace is measured once, and the plan is kept."""
+
+import copy
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from amo.data.datasets import ArrayDataset, Dataset, Read
+from amo.errors import StoppedError
+from amo.files import write_text
+from amo.operator import Operator
+from amo.training import loop
+from amo.training.distributed import Workers
+from amo.training.loop import TrainingConfig
+
+_PLAN = "plan.json"
+_WARM_UP, _TIMED = 4, 8.0  # steps, and seconds, by which the pace is measured
+
+
+def plan(
+    seconds_of: Callable[[int], float],
+    folder: Path,
+    identity: dict[str, Any],
+    *,
+    minutes: float | None,
+    steps: int | None,
+) -> tuple[int, float]:
+    """Return how many steps fill the minutes, or the steps given, and the seconds of one.
+
+    ``seconds_of`` measures the seconds of a step over so many of them. A plan in ``folder`` of the
+    same identity is taken as it is.
+    """
+    path = folder / _PLAN
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if known.get("identity") == identity:
+        return int(known["steps"]), float(known["seconds_per_step"])
+    seconds = seconds_of(min(_WARM_UP, steps or _WARM_UP))  # with warming up: an upper bound
+    if minutes is not None:
+        seconds = seconds_of(max(_WARM_UP, round(_TIMED / seconds)))
+    n = steps or max(1, round(60.0 * (minutes or 0.0) / seconds))
+    content = {"identity": identity, "steps": n, "seconds_per_step": seconds}
+    write_text(json.dumps(content) + "\n", path)
+    return n, seconds
+
+
+def seconds_per_step(
+    operator: Operator, train: Dataset, read: Read, config: TrainingConfig, workers: Workers
+) -> float:
+    """Return the seconds of a training step, by training a copy of an operator."""
+    trained = copy.deepcopy(operator)
+    little = ArrayDataset(next(train.batches(1)))
+    with TemporaryDirectory() as scratch:
+        start = _clock(workers)
+        trial = loop.fit(
+            trained,
+            train,
+            little,
+            replace(config, validate_every=config.steps),
+            out=Path(scratch),
+            read=read,
+            workers=workers,
+        )
+        seconds = _clock(workers) - start
+    if trial.reason != "finished":
+        raise StoppedError("stopped while its pace was measured: the same command goes on")
+    return seconds / config.steps
+
+
+def _clock(workers: Workers) -> float:
+    """Return seconds of computing: on a CPU those of its threads, which no other program slows."""
+    if workers.device.type == "cpu":
+        return time.process_time() / torch.get_num_threads()
+    return time.perf_counter()

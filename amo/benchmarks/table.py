@@ -1,0 +1,283 @@
+"""Train and score contestants under one budget, row by row, into one results file.
+
+A row is one model, one problem, one seed, trained and scored in a process of its own. All models
+see the same data, inputs and normalisation, the same optimiser and the same minutes of steps, or
+the same number of them. The best weights are chosen on validation and the test split is read once,
+at the end. A stopped table goes on with the row, and the step, at which it stopped.
+"""
+
+import math
+import multiprocessing
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from amo import checkpoint, results
+from amo.benchmarks.budget import plan, seconds_per_step
+from amo.benchmarks.contestants import experiment_for, is_grid_only, n_parameters, recipe_for
+from amo.checkpoint import Recipe
+from amo.data.batch import Batch
+from amo.data.datasets import Dataset
+from amo.errors import SettingsError, StoppedError
+from amo.experiment import Problem, train
+from amo.operator import Operator
+from amo.results import Budget, PaperSize, ProblemData, Row, Scores, Table
+from amo.system import follow_parent, peak_megabytes
+from amo.training import distributed
+from amo.training.distributed import Workers
+from amo.training.evaluation import evaluate
+from amo.training.loop import DivergedError, TrainingConfig
+
+_VALIDATIONS = 5
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row to be: a model on a problem, with a seed."""
+
+    problem: Problem
+    model: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """Its name in the results file."""
+        return f"{self.problem.name}/{self.model}/{self.seed}"
+
+
+def run(
+    entries: Iterable[Entry],
+    budget: Budget,
+    *,
+    data: Path,
+    out: Path,
+    file: Path,
+    command: str,
+    device: str = "auto",
+    quoted: Mapping[str, Mapping[str, float]] | None = None,
+    paper_sizes: Mapping[str, PaperSize] | None = None,
+    again: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> Table:
+    """Fill the rows that a results file does not have yet, writing it after each.
+
+    Data lie in ``data``, or in the folder below it that a problem names. ``quoted`` and
+    ``paper_sizes`` stand beside the rows. ``again`` measures rows anew that the file has.
+    """
+    wanted = list(entries)
+    for entry in wanted:  # before hours of training, not after
+        recipe_for(entry.model, entry.problem, budget.size)
+    problems = {entry.problem.name: entry.problem for entry in wanted}
+    sets = {name: _described(problem, data) for name, problem in problems.items()}
+    table = _begun(file, budget, sets)
+    table.quoted.update({name: dict(figures) for name, figures in (quoted or {}).items()})
+    table.paper_sizes.update(paper_sizes or {})
+    for number, entry in enumerate(wanted, start=1):
+        if entry.key in table.rows and not again:
+            continue
+        say(f"[{number}/{len(wanted)}] {entry.key}")
+        try:
+            row = _in_a_process(_train_and_score, entry, budget, data, out, device, command)
+        except KeyboardInterrupt:
+            raise StoppedError(f"stopped at {entry.key}: the same command goes on") from None
+        table.rows[entry.key] = row
+        say(f"    {_in_words(row)}")
+        results.write(table, file)
+    return table
+
+
+def _in_words(row: Row) -> str:
+    if row.diverged:
+        return f"diverged: {row.diverged}"
+    return f"relative L2 {row.relative_l2:.2e} after {row.steps} steps"
+
+
+def _described(problem: Problem, data: Path) -> ProblemData:
+    """Return what a table says of a problem's data, every split of which is opened."""
+    splits = ("train", "validation", "test", *problem.further)
+    sets = {split: problem.open(data / problem.folder, split) for split in splits}
+    return ProblemData(
+        title=problem.title,
+        origin=problem.origin,
+        samples={split: dataset.n_samples for split, dataset in sets.items()},
+        data=_as_json(sets["train"].fingerprint()),
+    )
+
+
+def _as_json(content: dict[str, Any]) -> dict[str, Any]:
+    """Return what a file holds of some settings: lists for tuples, names for keys."""
+    return dict(msgspec.json.decode(msgspec.json.encode(content)))
+
+
+def _begun(file: Path, budget: Budget, sets: dict[str, ProblemData]) -> Table:
+    """Return the results so far, refusing a file with another budget or other data."""
+    if not file.exists():
+        return Table(budget=budget, problems=dict(sets))
+    table = results.read(file, Table)
+    compared: list[tuple[str, object, object]] = [("budget", table.budget, budget)]
+    compared += [
+        (f"data of {name}", _contents(table.problems[name]), _contents(sets[name]))
+        for name in sets
+        if name in table.problems
+    ]
+    for name, before, wanted in compared:
+        if before != wanted:
+            raise SettingsError(
+                f"{file} was measured with {name} {before}; now it is {wanted}: choose another file"
+            )
+    table.problems.update(sets)
+    return table
+
+
+def _contents(problem: ProblemData) -> dict[str, object]:
+    """Return what makes two data sets the same, whichever version of this project made them."""
+    return {"sha256": problem.data.get("sha256"), "samples": problem.samples}
+
+
+def _in_a_process(work: Callable[..., Row], *arguments: object) -> Row:
+    """Call a function in a process of its own, so that its peak memory is its own."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # torch is loaded once for all rows
+    with ProcessPoolExecutor(1, mp_context=context, initializer=follow_parent) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def folder_of(entry: Entry, out: Path) -> Path:
+    """Return where the run of an entry lives."""
+    return out / re.sub(r"[^\w/+-]+", "-", entry.key)
+
+
+def _train_and_score(
+    entry: Entry, budget: Budget, data: Path, out: Path, device: str, command: str
+) -> Row:
+    problem, folder = entry.problem, folder_of(entry, out)
+    experiment = experiment_for(entry.model, problem, budget, entry.seed)
+    pace = 0.0
+
+    def settled(operator: Operator, dataset: Dataset, workers: Workers) -> TrainingConfig:
+        nonlocal pace
+        config = experiment.training
+
+        def seconds_of(n: int) -> float:
+            some = replace(config, steps=n)
+            return seconds_per_step(operator, dataset, problem.read, some, workers)
+
+        identity = {
+            "entry": entry.key,
+            "budget": asdict(budget),
+            "model": _as_json(asdict(experiment.model)),
+            "data": _as_json(dataset.fingerprint()),
+            "hardware": workers.hardware,
+            "torch": torch.__version__,
+        }
+        steps, pace = plan(seconds_of, folder, identity, minutes=budget.minutes, steps=budget.steps)
+        validate_every = max(1, -(-steps // _VALIDATIONS))
+        save_every = max(1, steps // 10)
+        return replace(config, steps=steps, validate_every=validate_every, save_every=save_every)
+
+    row = Row(
+        parameters=n_parameters(experiment.recipe),
+        model=_as_json(asdict(experiment.model)),
+        origin=results.origin(distributed.join(device).hardware, command),
+    )
+    try:
+        trained = train(
+            experiment, data=data / problem.folder, out=folder, device=device, plan=settled
+        )
+    except DivergedError as error:  # what happened to this model, and no reason to stop the others
+        return replace(row, diverged=str(error).partition(":")[0])
+    if not trained.is_finished:
+        raise StoppedError(f"{entry.key} was stopped: the same command goes on from there")
+    return _scored(
+        replace(
+            row,
+            steps=trained.steps,
+            seconds_per_step=pace,
+            training_minutes=trained.steps * pace / 60.0,
+            wall_minutes=trained.minutes,
+        ),
+        trained.operator,
+        trained.recipe,
+        problem,
+        data / problem.folder,
+        budget.batch_size,
+        distributed.join(device),
+        folder,
+    )
+
+
+def _scored(
+    row: Row,
+    operator: Operator,
+    recipe: Recipe,
+    problem: Problem,
+    data: Path,
+    size: int,
+    workers: Workers,
+    folder: Path,
+) -> Row:
+    """Return a row with the scores of the test splits, and what the model takes."""
+    test = problem.open(data, "test")
+    scores = Scores(**evaluate(operator, test, problem.read, workers, size, problem.predict))
+    if not math.isfinite(scores.relative_l2):
+        return replace(row, diverged="the error on the test split is not finite")
+    batch = problem.read(next(test.batches(size))).to(workers.device)
+    start = time.perf_counter()
+    problem.predict(operator, batch)
+    seconds = time.perf_counter() - start
+    further = {
+        split: Scores(
+            **evaluate(
+                moved(operator, recipe, grid), problem.open(data, split), problem.read, workers
+            )
+        )
+        for split, grid in problem.further.items()
+    }
+    n_batches = -(-len(problem.open(data, "train")) // size)
+    row = replace(
+        row,
+        scores=scores,
+        further=further,
+        regions=region_errors(problem, operator, test, workers, size),
+        milliseconds_per_sample=1e3 * seconds / len(batch),
+        peak_megabytes=peak_megabytes(),
+        seconds_per_epoch=row.seconds_per_step * n_batches,
+    )
+    known: dict[str, Any] = checkpoint.read_metrics(folder)
+    checkpoint.write_metrics({**known, "test": msgspec.to_builtins(scores)}, folder)
+    return row
+
+
+def region_errors(
+    problem: Problem, operator: Operator, dataset: Dataset, workers: Workers, size: int
+) -> dict[str, float]:
+    """Return the root mean square error in each region of a problem, over a whole split."""
+    sums = {name: torch.zeros(2, dtype=torch.float64) for name in problem.regions}
+    for arrays in dataset.batches(size):
+        batch: Batch = problem.read(arrays).to(workers.device)
+        error = problem.predict(operator, batch) - batch.values
+        for name, region in problem.regions.items():
+            chosen = error[region(arrays).to(error.device)].double()
+            sums[name] += torch.tensor([float(chosen.square().sum()), chosen.numel()])
+    return {name: float((total / count) ** 0.5) for name, (total, count) in sums.items()}
+
+
+def moved(operator: Operator, recipe: Recipe, grid: tuple[int, ...]) -> Operator:
+    """Return an operator for another grid with the same weights; the padded length stays as well.
+
+    Models over points are what they were.
+    """
+    if not is_grid_only(recipe.kind):
+        return operator
+    finer = grid[0] // recipe.config.grid[0]
+    config = replace(recipe.config, grid=grid, padding=finer * recipe.config.padding)
+    other = checkpoint.build(replace(recipe, config=config))
+    other.load_state_dict(operator.state_dict())
+    return other.to(operator.points.shift.device).eval()

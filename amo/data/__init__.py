@@ -1,0 +1,1 @@
+"""Training data: the format on disk, splits of it, and batches of tensors."""

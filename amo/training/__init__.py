@@ -1,0 +1,1 @@
+"""Training: one loop, its state on disk, losses, scores, optimisers and worker processes."""

@@ -1,0 +1,1 @@
+"""Results files turned into Markdown, model cards and pictures."""

@@ -1,0 +1,46 @@
+"""Marked tables of a document, written anew from results."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from amo.errors import FileError
+from amo.files import write_text
+from amo.results import RESULTS, Table, read
+
+ROOT = Path(__file__).parents[2]
+Tables = Mapping[str, Callable[[], str]]
+
+
+def fill(text: str, tables: Tables) -> str:
+    """Return the text with each marked table written anew."""
+    for name, table in tables.items():
+        begin, end = f"<!-- results:{name} -->\n", "<!-- end -->"
+        before, begin_found, rest = text.partition(begin)
+        _, end_found, after = rest.partition(end)
+        if not (begin_found and end_found):
+            raise ValueError(f"no {begin.strip()} … {end} in the text")
+        text = before + begin + table() + end + after
+    return text
+
+
+def fill_file(path: Path, tables: Tables) -> None:
+    """Rewrite the marked tables of a document."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileError(
+            f"no document {path}: reports are written into a checkout, not an installed package"
+        ) from None
+    write_text(fill(text, tables), path)
+
+
+def from_table(name: str, table: Callable[[Table], str]) -> Callable[[], str]:
+    """Return what writes a document's table from a table of models."""
+    return lambda: table(read(RESULTS / f"{name}.json", Table))
+
+
+def from_results(name: str, table: Callable[[dict[str, Any]], str]) -> Callable[[], str]:
+    """Return what writes a table from its results file."""
+    return lambda: table(json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")))

@@ -1,0 +1,30 @@
+"""Every document that holds measured figures, and what writes each."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from amo.results import RESULTS
+from app.documents import cards, engine_tables, model_tables, plots
+from app.documents.fill import ROOT, Tables, fill_file
+from pricing.surrogate.store import models_folder
+
+DOCUMENTS: Mapping[str, Tables] = {
+    "README.md": engine_tables.README_TABLES,
+    "docs/performance.md": engine_tables.PERFORMANCE_TABLES,
+    "docs/operator.md": model_tables.OPERATOR_TABLES,
+    "docs/benchmarks.md": model_tables.BENCHMARK_TABLES,
+}
+
+
+def write() -> list[Path]:
+    """Rewrite every marked table, picture and model card; return the files written."""
+    written = []
+    for name, tables in DOCUMENTS.items():
+        fill_file(ROOT / name, tables)
+        written.append(ROOT / name)
+    results = json.loads((RESULTS / "engines.json").read_text(encoding="utf-8"))
+    picture = ROOT / "docs" / "pictures" / "pareto.svg"
+    plots.draw_pareto(results["american"], picture)
+    folders = sorted(path.parent for path in models_folder().glob("*/config.json"))
+    return [*written, picture, *(cards.write(folder) for folder in folders)]

@@ -1,0 +1,1 @@
+"""Training sets of options, from the finite-difference solver."""

@@ -1,0 +1,1 @@
+"""Engines: one protocol, one file for each, and a registry by name."""

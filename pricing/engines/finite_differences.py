@@ -1,0 +1,59 @@
+"""The engines "fd" and "fd-fast": our finite differences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from amo.arrays import FloatArray
+from pricing import fd
+from pricing.engines.base import Failures, Refusals
+from pricing.options import Options, Values
+from pricing.progress import Advance
+
+_BOUNDARY = fd.FDSettings(n_space=192, n_time=96)
+
+
+@dataclass(frozen=True)
+class FDEngine:
+    """Our finite differences; both exercise styles, with an error estimate at three levels."""
+
+    name: str = "fd"
+    settings: fd.FDSettings = fd.ACCURATE
+    stated_error: str = "estimated for this very row from grids of three sizes"
+
+    def refusals(self, options: Options) -> Refusals:
+        """Refuse what the grid does not resolve; see :func:`pricing.fd.refusals`."""
+        return fd.refusals(options)
+
+    def evaluate(
+        self,
+        options: Options,
+        quantities: Sequence[str],
+        *,
+        workers: int | None = None,
+        progress: Advance = None,
+    ) -> tuple[Values, Failures]:
+        """Solve every option on its own grids."""
+        values = fd.evaluate(options, quantities, self.settings, workers=workers, progress=progress)
+        answers = [value for name, value in values.items() if name != "price_error"]
+        lost = np.flatnonzero(~np.isfinite(answers).all(axis=0))
+        return values, {int(row): f"{self.name} found no finite answer" for row in lost}
+
+    def exercise_boundary(self, options: Options) -> FloatArray:
+        """Return the spot at which each American option is exercised, NaN where there is none.
+
+        One solve has the boundary of all shorter expiries too.
+        """
+        found = np.full(len(options), np.nan)
+        rows = np.flatnonzero(options.is_american & (options.expiry > 0))
+        terms = np.column_stack([term[rows] for term in (*options.terms[1:2], *options.terms[3:])])
+        _, kind = np.unique(terms, axis=0, return_inverse=True)
+        for number in range(kind.max(initial=-1) + 1):
+            alike = rows[kind == number]
+            longest = alike[np.argmax(options.expiry[alike])]
+            solved = fd.solve_surface(options.take(np.array([longest])), _BOUNDARY)
+            found[alike] = np.interp(
+                options.expiry[alike], solved.time_to_expiry[0], solved.boundary[0]
+            )
+        return found

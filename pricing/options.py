@@ -1,0 +1,97 @@
+"""Vanilla options as plain arrays: what every engine takes.
+
+``expiry`` is in years (act/365), ``rate`` and ``dividend_yield`` are continuously compounded per
+year, ``volatility`` is per square root of a year; 0.05 means 5 %.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from amo.arrays import BoolArray, FloatArray
+
+Exercise = Literal["european", "american"]
+Values = dict[str, FloatArray]  # an array for each quantity
+Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Vanilla options as equally long arrays; see the module for units."""
+
+    spot: FloatArray
+    strike: FloatArray
+    expiry: FloatArray
+    rate: FloatArray
+    dividend_yield: FloatArray
+    volatility: FloatArray
+    is_call: BoolArray
+    is_american: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.spot)
+
+    @property
+    def terms(self) -> Terms:
+        """The arguments of the closed form, in its order."""
+        return (
+            self.spot,
+            self.strike,
+            self.expiry,
+            self.rate,
+            self.dividend_yield,
+            self.volatility,
+            self.is_call,
+        )
+
+    @property
+    def quoted_terms(
+        self,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]:
+        """What is known of a quoted option: its terms without the volatility."""
+        return (*self.terms[:5], self.is_call)
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> Self:
+        """Return the options at ``rows``: positions, a boolean mask or a slice."""
+        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+    def with_values(self, **columns: FloatArray | BoolArray) -> Self:
+        """Return a copy in which the named columns are replaced."""
+        return replace(self, **columns)  # type: ignore[arg-type]  # two array dtypes, one call
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        spot: npt.ArrayLike,
+        strike: npt.ArrayLike,
+        expiry: npt.ArrayLike,
+        rate: npt.ArrayLike,
+        dividend_yield: npt.ArrayLike,
+        volatility: npt.ArrayLike,
+        is_call: npt.ArrayLike,
+        is_american: npt.ArrayLike = False,
+    ) -> Self:
+        """Build options from scalars and arrays, broadcast against each other to one dimension."""
+        numbers = (spot, strike, expiry, rate, dividend_yield, volatility)
+        flags = (is_call, is_american)
+        arrays = np.broadcast_arrays(
+            *(np.asarray(x, dtype=np.float64) for x in numbers),
+            *(np.asarray(x, dtype=np.bool_) for x in flags),
+        )
+        names = (f.name for f in fields(cls))
+        return cls(**dict(zip(names, (np.atleast_1d(a).ravel() for a in arrays), strict=True)))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the options as a book."""
+        numbers = [f.name for f in fields(self)][:6]
+        return pd.DataFrame(
+            {
+                **{name: getattr(self, name) for name in numbers},
+                "option_type": np.where(self.is_call, "call", "put"),
+                "exercise": np.where(self.is_american, "american", "european"),
+            }
+        )

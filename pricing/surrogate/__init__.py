@@ -1,0 +1,1 @@
+"""Trained operators that price options: coding, serving, their errors and their training."""

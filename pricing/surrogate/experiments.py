@@ -1,0 +1,106 @@
+"""How the shipped surrogates are trained, made from the coding that serves them.
+
+Link, coordinates and directions of derivatives come from :mod:`pricing.surrogate.encoding`, so what
+is trained and what is served cannot drift apart.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from amo.baselines.mlp import PointwiseMLPConfig
+from amo.errors import SettingsError
+from amo.experiment import Experiment, Problem
+from amo.model import AMOConfig
+from amo.training.loop import TrainingConfig
+from amo.training.losses import SobolevLoss
+from pricing.surrogate.encoding import AMERICAN, DIRECTIONS, EUROPEAN, STATE_POINTS, Coding
+
+_TRAINING = TrainingConfig(
+    steps=30_000,
+    optimizer="soap",
+    learning_rate=4e-3,
+    weight_decay=0.0,
+    warmup=0.02,
+    n_queries=256,
+    validate_every=1000,
+    criterion="rmse",  # at small rates there is next to nothing to be relative to
+    save_every=500,
+    bfloat16=False,  # differences need every digit
+)
+
+
+def _problem(coding: Coding) -> Problem:
+    return Problem(
+        name=coding.name,
+        title=f"rates to values of {coding.name.capitalize()} puts",
+        n_features=1,
+        n_dimensions=1,
+        link=coding.link,
+        is_coded=True,
+    )
+
+
+def _operator(coding: Coding) -> AMOConfig:
+    """Return a model from two numbers to a field over its own coordinates, cheap to decode."""
+    return AMOConfig(
+        n_features=1,
+        n_dimensions=1,
+        n_query_dimensions=coding.n_queries,
+        width=32,
+        n_heads=2,
+        n_tokens=16,
+        n_poles=6,
+        n_blocks=2,
+        state_size=8,
+    )
+
+
+def _loss(value_unit: float, units: Mapping[str, float]) -> SobolevLoss:
+    """Return a loss of values and derivatives, with errors that count as one by direction."""
+    return SobolevLoss(value_unit, tuple(units[name] for name in DIRECTIONS), step=5e-7)
+
+
+_EUROPEAN = Experiment(
+    name=EUROPEAN.name,
+    problem=_problem(EUROPEAN),
+    kind="amo",
+    model=_operator(EUROPEAN),
+    training=replace(_TRAINING, steps=12_000),
+    loss=_loss(
+        5e-5, {"log_moneyness": 5e-4, "volatility": 5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
+    ),
+)
+_AMERICAN = Experiment(
+    name=AMERICAN.name,
+    problem=_problem(AMERICAN),
+    kind="amo",
+    model=_operator(AMERICAN),
+    training=_TRAINING,
+    loss=_loss(
+        3e-5, {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
+    ),
+)
+_AMERICAN_MLP = replace(
+    _AMERICAN,
+    name="american-mlp",
+    kind="mlp",
+    model=PointwiseMLPConfig(
+        n_points=len(STATE_POINTS),
+        n_features=1,
+        n_dimensions=1,
+        n_query_dimensions=AMERICAN.n_queries,
+        width=128,
+        depth=4,
+    ),
+    training=replace(_TRAINING, steps=50_000),  # a step is cheaper than the operator's
+)
+EXPERIMENTS: Mapping[str, Experiment] = {
+    experiment.name: experiment for experiment in (_EUROPEAN, _AMERICAN, _AMERICAN_MLP)
+}
+
+
+def experiment_named(name: str) -> Experiment:
+    """Return the experiment of that name."""
+    if name not in EXPERIMENTS:
+        raise SettingsError(f"no surrogate {name!r}; there are {', '.join(EXPERIMENTS)}")
+    return EXPERIMENTS[name]

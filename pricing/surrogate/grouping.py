@@ -1,0 +1,94 @@
+"""Rows of a book gathered by market state, in rectangles that an operator decodes at once."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from amo.arrays import BoolArray, FloatArray, IntArray
+
+ROWS = 1 << 12  # decoded at a time
+STATES = 128  # encoded at a time
+LIST = 4  # packs whose states are encoded together at the most: a task of one thread
+TASKS = 8  # into which the rows of a book are cut at least, where they fill that many packs
+
+
+class Pack(NamedTuple):
+    """Rows of several states: positions (states, rows), a state's last one repeated to fill it."""
+
+    rows: IntArray
+    lengths: IntArray
+
+    @property
+    def states(self) -> IntArray:
+        """One row of each state."""
+        return self.rows[:, 0]
+
+    @property
+    def is_row(self) -> BoolArray:
+        """False where a position only fills the rectangle."""
+        return np.arange(self.rows.shape[1]) < self.lengths[:, None]
+
+    def narrowed(self, chosen: BoolArray) -> "tuple[Pack, BoolArray]":
+        """Return a pack of the chosen positions (states, rows), and which states are in it."""
+        lengths = chosen.sum(axis=1)
+        is_kept = lengths > 0
+        return Pack(self.rows[chosen][_rectangle(lengths[is_kept])], lengths[is_kept]), is_kept
+
+    def put(self, values: FloatArray, into: FloatArray) -> None:
+        """Write values (states, rows) to where their rows are in the book."""
+        into[self.rows[self.is_row]] = values[self.is_row]
+
+
+def gather(*state: npt.NDArray[np.generic]) -> Iterator[Pack]:
+    """Yield packs that hold every row once: long states cut, states of like size together.
+
+    How rows are cut depends on the book alone, never on the machine.
+    """
+    code = np.zeros(len(state[0]), dtype=np.int64)
+    for column in state:
+        numbers, kinds = pd.factorize(column)
+        code = pd.factorize(code * len(kinds) + numbers)[0]
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    counts = np.diff(starts, append=len(order))
+    pieces = -(-counts // ROWS)
+    whole = np.repeat(np.cumsum(pieces) - pieces, pieces)
+    skipped = (np.arange(len(whole)) - whole) * ROWS
+    start = np.repeat(starts, pieces) + skipped
+    count = np.minimum(np.repeat(counts, pieces) - skipped, ROWS)
+    by_size = np.argsort(-count, kind="stable")
+    start, count = start[by_size], count[by_size]
+    done = 0
+    while done < len(count):
+        some = slice(done, done + max(1, min(STATES, ROWS // count[done])))
+        yield Pack(order[_rectangle(count[some], start[some])], count[some])
+        done = some.stop
+
+
+def together(packs: Iterable[Pack], n_rows: int) -> Iterator[list[Pack]]:
+    """Yield the packs of ``n_rows`` rows in lists, each the task of one thread.
+
+    A list has about ``STATES`` states, or an equal share of the rows.
+    """
+    share = min(max(n_rows // TASKS, ROWS), LIST * ROWS)
+    some: list[Pack] = []
+    for pack in packs:
+        some.append(pack)
+        if (
+            sum(len(one.rows) for one in some) >= STATES
+            or sum(one.rows.size for one in some) >= share
+        ):
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def _rectangle(lengths: IntArray, starts: IntArray | None = None) -> IntArray:
+    """Return the places of runs of given lengths, one a line, the last one repeated to fill it."""
+    first = np.cumsum(lengths) - lengths if starts is None else starts
+    within = np.minimum(np.arange(lengths.max(initial=0)), lengths[:, None] - 1)
+    return np.asarray(first[:, None] + within)

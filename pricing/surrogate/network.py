@@ -1,0 +1,143 @@
+"""A trained operator as options see it: encodings of market states, and answers above a formula."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from amo.arrays import BoolArray, FloatArray
+from amo.operator import Operator, smaller_of
+from pricing import bounds
+from pricing.options import Options
+from pricing.progress import Advance
+from pricing.surrogate import grouping
+from pricing.surrogate.encoding import STATE_POINTS, Coding, code_rate, mirrored
+from pricing.surrogate.grouping import Pack
+from pricing.threads import in_threads
+
+STEP = 2.0**-13  # of the input function, for its derivative in float64; exact in most sums
+
+
+class Rows(NamedTuple):
+    """The terms of options as tensors (states, rows)."""
+
+    spot: Tensor
+    strike: Tensor
+    expiry: Tensor
+    rate: Tensor
+    dividend_yield: Tensor
+    volatility: Tensor
+    is_call: Tensor
+
+
+@dataclass(frozen=True)
+class Network:
+    """The weights, and what their answers mean. Any thread may use it: no call changes it.
+
+    Attributes
+    ----------
+    coding
+        What its numbers mean.
+    operator, differentiable, double
+        The same weights three times: with fused operations, with those that differentiate twice,
+        and the first in float64, for differences.
+    """
+
+    coding: Coding
+    operator: Operator
+    differentiable: Operator
+    double: Operator
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.operator.points.shift.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the network; everything around it is float64."""
+        return self.operator.points.shift.dtype
+
+    def run(
+        self,
+        work: Callable[[list[Pack]], int],
+        options: Options,
+        workers: int | None,
+        progress: Advance,
+    ) -> None:
+        """Do some work on all rows, gathered by market state: in threads where that is the CPU."""
+        put, _ = mirrored(*options.terms)
+        gathered = grouping.gather(put.rate, put.dividend_yield, options.is_call)
+        tasks = grouping.together(gathered, len(options))
+        on_cpu = self.device.type == "cpu"
+        for n_done in in_threads(work, tasks, workers) if on_cpu else map(work, tasks):
+            if progress is not None:
+                progress(n_done)
+
+    def encoded(
+        self, options: Options, some: Sequence[Pack], derivatives: Sequence[str]
+    ) -> Iterator[tuple[Pack, Tensor, dict[str, Tensor]]]:
+        """Yield packs of rows with their states' encodings, and those of states around them."""
+        states = np.concatenate([pack.states for pack in some])
+        put, _ = mirrored(*options.take(states).terms)
+        is_call = options.is_call[states]
+        rates = np.stack([put.rate, put.dividend_yield], axis=1)
+        # which number of the state of the mirrored put moves with the option's rate or yield
+        moves = {"r": is_call, "q": ~is_call}
+        moves = {name: moves[name] for name in moves if name in derivatives}
+        latent, turned = self._encode(code_rate(rates), moves)
+        ends = np.cumsum([len(pack.rows) for pack in some])
+        for pack, end in zip(some, ends, strict=True):
+            part = slice(end - len(pack.rows), end)
+            yield pack, latent[part], {name: pair[:, part] for name, pair in turned.items()}
+
+    def _encode(
+        self, values: FloatArray, moves: dict[str, BoolArray]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return encodings of input functions, and in float64 of two around each for every move.
+
+        Those are (2, states, ...), one of the two rates moved by ``STEP`` to either side, the
+        second where the mask says so. All are encoded at once: an encoder is cheaper by the dozen.
+        """
+        centre = torch.from_numpy(values).to(self.device)
+        latent = self._encode_all(self.operator, centre.to(self.dtype))
+        if not moves:
+            return latent, {}
+        inputs = []
+        for is_second in moves.values():
+            moved = torch.from_numpy(np.column_stack([~is_second, is_second])).to(centre)
+            inputs += [centre + STEP * moved, centre - STEP * moved]
+        around = self._encode_all(self.double, torch.cat(inputs)).unflatten(0, (-1, 2, len(values)))
+        return latent, dict(zip(moves, around, strict=True))
+
+    @staticmethod
+    def _encode_all(operator: Operator, values: Tensor) -> Tensor:
+        points = torch.tensor(STATE_POINTS).to(values).unsqueeze(-1)
+        with torch.no_grad():
+            return operator.encode(points.expand(len(values), -1, -1), values.unsqueeze(-1))
+
+    def tensors(self, options: Options, pack: Pack) -> Rows:
+        """Return the terms of a pack's options where the weights are."""
+        return Rows(*(torch.from_numpy(term[pack.rows]).to(self.device) for term in options.terms))
+
+    def above(self, operator: Operator, rows: Rows, latent: Tensor) -> Tensor:
+        """Return what options (states, rows) are worth above the closed form."""
+        put, unit = mirrored(*rows, torch)
+        queries = self.coding.queries(put, torch).to(latent.dtype)
+        answer = operator.decode(latent, queries).squeeze(-1).double()
+        value = self.coding.scale(put, torch) * answer
+        if self.coding.gap is not None:
+            value = smaller_of(value, self.coding.gap(put, torch))
+        worth: Tensor = unit * value
+        return worth
+
+    def priced(self, options: Options, above: FloatArray) -> FloatArray:
+        """Return prices within their bounds."""
+        price = self.coding.offset(*options.terms, ("price",))["price"] + above
+        if self.coding.is_american:
+            exercised = bounds.intrinsic(options.spot, options.strike, options.is_call)
+            return np.maximum(price, exercised)
+        return np.minimum(price, bounds.bounds(options)[1])
