@@ -1,4 +1,4 @@
-"""What this process asks of the operating system: its memory, and its end with its parent."""
+"""What this process asks of the operating system: memory, signals, its end with its parent."""
 
 import ctypes
 import multiprocessing
@@ -6,7 +6,10 @@ import os
 import platform
 import re
 import resource
+import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -41,3 +44,22 @@ def _wait_and_end() -> None:
     if (parent := multiprocessing.parent_process()) is not None:
         parent.join()
         os._exit(1)
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """Turn SIGINT and SIGTERM into a flag, so that a step ends before the run does."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+
+    def handle(_: int, __: object) -> None:
+        event.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

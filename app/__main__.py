@@ -2,9 +2,12 @@
 
 import argparse
 import ast
+import os
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from amo.command_line import add_json, count, publish, run, say
 
@@ -61,9 +64,29 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from pricing.__main__ import serve
+    """Become Streamlit's server of the dashboard, with the dashboard's own settings."""
+    home = Path(__file__).parent
+    command = [sys.executable, "-m", "streamlit", "run", str(home / "main.py")]
+    sys.stdout.flush()
+    os.execv(sys.executable, [*command, *_settings(home), *args.more])  # noqa: S606
 
-    return serve(args.more)
+
+def _settings(home: Path) -> list[str]:
+    """Return Streamlit's settings as flags: it looks for its file where it is started."""
+    beside, checkout = home / "config.toml", home.parent / ".streamlit" / "config.toml"
+    path = beside if beside.is_file() else checkout
+    flags = []
+
+    def flatten(settings: dict[str, Any], prefix: str) -> None:
+        for name, value in settings.items():
+            if isinstance(value, dict):
+                flatten(value, f"{prefix}{name}.")
+            else:
+                text = str(value).lower() if isinstance(value, bool) else value
+                flags.append(f"--{prefix}{name}={text}")
+
+    flatten(tomllib.loads(path.read_text(encoding="utf-8")), "")
+    return flags
 
 
 def _list(_: argparse.Namespace) -> int:

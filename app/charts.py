@@ -1,4 +1,7 @@
-"""Every chart of the dashboard: numbers in, a plotly figure out."""
+"""Every chart of the dashboard: numbers in, a plotly figure out.
+
+One long file on purpose: every chart is one function, and all share the marks and colours above.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -32,6 +32,14 @@ EXAMPLES = """examples:
   python -m data_gen verify data/american
   python -m data_gen preview data/american"""
 
+_RANGES = {
+    "rate": "the rate per year, continuous",
+    "dividend_yield": "the dividend yield per year, continuous",
+    "volatility": "the volatility per square root of a year",
+    "expiry": "the expiry in years",
+    "log_moneyness": "ln(spot / strike)",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; exit codes as :mod:`amo.command_line` has them."""
@@ -77,32 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="command")
     making = commands.add_parser("make", help="make a set, or finish one that was stopped")
     sets = making.add_subparsers(metavar="set", required=True)
-    for set_name, make in SETS.items():
-        command = sets.add_parser(
-            set_name, help=_summary(make), description=_summary(make), epilog=EXAMPLES,
-            formatter_class=raw,
-        )  # fmt: skip
-        for setting in _settings(make):
-            default = "" if setting.default is MISSING else f", default {setting.default:,}"
-            words = _words(make).get(setting.name, setting.name.replace("_", " "))
-            command.add_argument(
-                f"--{setting.name}", type=int, metavar="N", help=f"{words}{default}"
-            )
-        for name in _ranges(make):
-            low, high = getattr(Domain(), name)
-            words = f"range of {name.replace('_', ' ')}, default {low:g} {high:g}"
-            flag = f"--{name.replace('_', '-')}"
-            command.add_argument(flag, type=float, nargs=2, metavar=("LOW", "HIGH"), help=words)
-        folder = Path("data") / set_name
-        command.add_argument(
-            "--out", type=Path, default=folder, metavar="DIR", help=f"default {folder}"
-        )
-        command.add_argument(
-            "--workers", type=count, default=argparse.SUPPRESS, metavar="N",
-            help=f"processes, default {workers}",
-        )  # fmt: skip
-        command.add_argument("--overwrite", action="store_true", help="replace what is in --out")
-        command.set_defaults(run=_make_one, name=set_name)
+    for set_name in SETS:
+        _add_set(sets, set_name, workers)
     listing = commands.add_parser("list", help="the sets, with sizes and times")
     listing.set_defaults(run=_list)
     verify = commands.add_parser("verify", help="hash every shard, solve some points again")
@@ -123,6 +107,38 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_set(
+    sets: "argparse._SubParsersAction[argparse.ArgumentParser]", set_name: str, workers: int
+) -> None:
+    """Add a set; its settings and the ranges of its domain are flags."""
+    make = SETS[set_name]
+    command = sets.add_parser(
+        set_name, help=_summary(make), description=_summary(make), epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    for setting in _settings(make):
+        default = "" if setting.default is MISSING else f", default {setting.default:,}"
+        words = _words(make).get(setting.name, setting.name.replace("_", " "))
+        command.add_argument(
+            f"--{setting.name}", type=int, metavar="N", help=f"{words}{default}".replace("%", "%%")
+        )
+    for name in _ranges(make):
+        low, high = getattr(Domain(), name)
+        words = f"range of {_RANGES[name]}, default {low:g} {high:g}"
+        flag = f"--{name.replace('_', '-')}"
+        command.add_argument(flag, type=float, nargs=2, metavar=("LOW", "HIGH"), help=words)
+    folder = Path("data") / set_name
+    command.add_argument(
+        "--out", type=Path, default=folder, metavar="DIR", help=f"default {folder}"
+    )
+    command.add_argument(
+        "--workers", type=count, default=argparse.SUPPRESS, metavar="N",
+        help=f"processes, default {workers}",
+    )  # fmt: skip
+    command.add_argument("--overwrite", action="store_true", help="replace what is in --out")
+    command.set_defaults(run=_make_one, name=set_name)
+
+
 def _summary(make: Callable[..., DataSet]) -> str:
     """Return the first line of a set's docstring."""
     return (inspect.getdoc(make) or "").partition("\n")[0]
@@ -134,7 +150,7 @@ def _words(make: Callable[..., DataSet]) -> dict[str, str]:
     for parent in reversed(inspect.getmro(make)):  # type: ignore[arg-type]  # sets are classes
         text = inspect.cleandoc(parent.__doc__ or "").partition("----------\n")[2]
         for names, words in re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?)+)", text, re.MULTILINE):
-            line = " ".join(words.split()).partition(". ")[0].rstrip(".")
+            line = re.split(r"[,;:.]( |$)", " ".join(words.split()))[0]
             found.update(dict.fromkeys(names.split(", "), line[:1].lower() + line[1:]))
     return found
 

@@ -9,6 +9,13 @@ from plotly.subplots import make_subplots
 
 from data_gen.dataset import Arrays
 
+_SCENE = {
+    "xaxis_title": "ln(S/K)",
+    "yaxis_title": "time to expiry, years",
+    "zaxis_title": "price",
+    "aspectmode": "cube",
+}
+
 
 def draw_surfaces(arrays: Arrays, labels: Sequence[str], n_shown: int = 4) -> go.Figure:
     """Draw a few surfaces of a serving set as points in 3-D, a drop-down choosing the quantity."""
@@ -55,23 +62,12 @@ def draw_surfaces(arrays: Arrays, labels: Sequence[str], n_shown: int = 4) -> go
             ],
         }
 
+    buttons = [button(name) for name in labels]
     figure.update_layout(
         title="Labels of a few surfaces, strike 1",
-        scene={
-            "xaxis_title": "ln(S/K)",
-            "yaxis_title": "time to expiry, years",
-            "zaxis_title": "price",
-            "aspectmode": "cube",
-        },
+        scene=_SCENE,
         legend={"x": 0.0, "y": 1.0},
-        updatemenus=[
-            {
-                "buttons": [button(name) for name in labels],
-                "x": 1.0,
-                "xanchor": "right",
-                "y": 1.0,
-            }
-        ],
+        updatemenus=[{"buttons": buttons, "x": 1.0, "xanchor": "right", "y": 1.0}],
     )
     return figure
 

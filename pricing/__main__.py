@@ -1,27 +1,29 @@
 """python -m pricing, or amo-pricing: price a book, compare engines, invert quotes, measure.
 
 ``--help`` answers before pandas, numba and torch are loaded: commands load what they need.
+
+One long file on purpose: flags stand beside what they do.
 """
 
 import argparse
 import os
-import re
 import sys
 import time
-import tomllib
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TypeAlias
 
 from amo.__main__ import add_training, train_from
 from amo.command_line import add_json, count, publish, run, say, seed
 from amo.errors import SettingsError
 from pricing.engines.registry import ENGINES
+from pricing.messages import in_flags, print_at_once
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
 EXAMPLES = """examples:
   amo-pricing price book.csv -o priced.csv --engine fd --greeks
   amo-pricing price chain.tsv -o priced.parquet --exercise american
@@ -34,18 +36,6 @@ exercise (european/american); S, K, T, r, q, sigma and other usual names are und
 tables: .csv, .tsv, .txt (comma, semicolon or tab), .csv.gz, .parquet; - is CSV on standard input or
 output."""
 
-# What the library calls an argument, and what it is called here.
-_FLAGS = {
-    'exercise="american" or exercise="european"': "--exercise american or --exercise european",
-    "exercise='american'": "--exercise american",
-    "exercise='european'": "--exercise european",
-    'errors="coerce"': "--errors coerce",
-    "price_column=": "--price-column",
-    'engine="': '--engine "',
-    "workers=": "--workers",
-    "columns= maps": "--column maps",
-}
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; exit codes as :mod:`amo.command_line` has them."""
@@ -57,38 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from pricing.columns import AssumptionWarning
 
     with warnings.catch_warnings():
-        _print_at_once(AssumptionWarning)
-        return run(lambda: int(args.run(args)), in_words=_in_flags)
-
-
-def _in_flags(text: str) -> str:
-    """Return a message of the library in words of the command line."""
-    text = re.sub(r'columns=\{"(\w+)": ([^}]*)\}', r"--column \1=\2", text)
-    text = re.sub(r"rename or frame.drop\(columns=\[(.*)\]\)", r"rename or remove \1", text)
-    for ours, theirs in _FLAGS.items():
-        text = text.replace(ours, theirs)
-    return text
-
-
-def _print_at_once(kind: type[Warning]) -> None:
-    """Print warnings of that kind as one line each, until the surrounding block ends."""
-    as_ever = warnings.showwarning
-
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if issubclass(category, kind):
-            print(f"warning: {_in_flags(str(message))}", file=sys.stderr)
-        else:
-            as_ever(message, category, filename, lineno, file, line)
-
-    warnings.simplefilter("always", kind)
-    warnings.showwarning = show
+        print_at_once(AssumptionWarning)
+        return run(lambda: int(args.run(args)), in_words=in_flags)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,7 +59,21 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="command")
+    _add_pricing(commands)
+    _add_measuring(commands)
+    _add_training(commands)
+    _command(commands, "list", "the engines and the surrogates", _list)
+    _command(
+        commands,
+        "app",
+        "serve the dashboard; further flags, as --server.port 8600, are Streamlit's",
+        _app,
+    )
+    return parser
 
+
+def _add_pricing(commands: Commands) -> None:
+    """Add what is done with a book."""
     price = _command(commands, "price", "price a book, with Greeks", _price)
     _add_book(price)
     price.add_argument("--engine", default="quantlib", choices=list(ENGINES))
@@ -130,7 +104,9 @@ def _parser() -> argparse.ArgumentParser:
     implied = _command(commands, "implied-vol", "invert quotes to volatilities", _implied_vol)
     _add_book(implied)
     implied.add_argument("--engine", default="quantlib", choices=list(ENGINES))
-    implied.add_argument("--price-column", default="price", metavar="NAME")
+    implied.add_argument(
+        "--price-column", default="price", metavar="NAME", help="of the quotes, default price"
+    )
     implied.add_argument(
         "--error-bars", action="store_true", help="add implied_volatility_error (engine amo)"
     )
@@ -144,10 +120,15 @@ def _parser() -> argparse.ArgumentParser:
 
     compare = _command(commands, "compare", "errors and times of several engines", _compare)
     _add_book(compare, needs_output=False)
-    compare.add_argument("--engines", default="quantlib,fd", metavar="A,B,…")
+    compare.add_argument(
+        "--engines", default="quantlib,fd", metavar="A,B,…", help="names, default quantlib,fd"
+    )
     compare.add_argument("--reference", metavar="A", help="the truth; default: the first engine")
     compare.add_argument("--regions", action="store_true", help="also by region")
 
+
+def _add_measuring(commands: Commands) -> None:
+    """Add what says how good engines and surrogates are."""
     measure = _command(commands, "bench", "ratios of the engines, measured in one run", _bench)
     add_json(measure)
     measure.add_argument(
@@ -178,6 +159,9 @@ def _parser() -> argparse.ArgumentParser:
         "--workers", type=count, default=os.cpu_count(), metavar="N", help="default: one per core"
     )
 
+
+def _add_training(commands: Commands) -> None:
+    """Add the way of a surrogate among the models."""
     train = _command(commands, "train", "train a surrogate, or go on where it stopped", _train)
     train.add_argument("surrogate", help="a name of `python -m pricing list`")
     add_training(train, "SET")
@@ -195,18 +179,9 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     publish_.add_argument("--seed", type=seed, default=2_026, metavar="N", help="default 2026")
 
-    _command(commands, "list", "the engines and the surrogates", _list)
-    _command(
-        commands,
-        "app",
-        "serve the dashboard; further flags, as --server.port 8600, are Streamlit's",
-        _app,
-    )
-    return parser
-
 
 def _command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    commands: Commands,
     name: str,
     text: str,
     run: object,
@@ -360,38 +335,13 @@ def _fuzz(args: argparse.Namespace) -> int:
 
 
 def _app(args: argparse.Namespace) -> int:
-    return serve(args.more)
-
-
-def serve(flags: Sequence[str]) -> int:
-    """Become Streamlit's server of the dashboard, with the dashboard's own settings."""
+    """Become the dashboard's server."""
     from importlib.util import find_spec
 
-    found = find_spec("app")
-    if find_spec("streamlit") is None or found is None or found.origin is None:
+    if find_spec("streamlit") is None or find_spec("app") is None:
         raise SettingsError('the dashboard is not installed: pip install "amo-pricing[app]"')
-    home = Path(found.origin).parent
-    command = [sys.executable, "-m", "streamlit", "run", str(home / "main.py")]
     sys.stdout.flush()
-    os.execv(sys.executable, [*command, *_settings(home), *flags])  # noqa: S606
-
-
-def _settings(home: Path) -> list[str]:
-    """Return Streamlit's settings as flags: it looks for its file where it is started."""
-    beside, checkout = home / "config.toml", home.parent / ".streamlit" / "config.toml"
-    path = beside if beside.is_file() else checkout
-    flags = []
-
-    def flatten(settings: dict[str, Any], prefix: str) -> None:
-        for name, value in settings.items():
-            if isinstance(value, dict):
-                flatten(value, f"{prefix}{name}.")
-            else:
-                text = str(value).lower() if isinstance(value, bool) else value
-                flags.append(f"--{prefix}{name}={text}")
-
-    flatten(tomllib.loads(path.read_text(encoding="utf-8")), "")
-    return flags
+    os.execv(sys.executable, [sys.executable, "-m", "app", "serve", *args.more])  # noqa: S606
 
 
 def _assess(args: argparse.Namespace) -> int:

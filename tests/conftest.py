@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -11,6 +12,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one test process a core, so one threa
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from pricing.options import Options  # torch reads the variable when it is loaded
+
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)  # no clock judges an example
+hypothesis.settings.load_profile("any machine")
 
 
 def _describe(options: Options, row: int) -> str:

@@ -61,7 +61,10 @@ def _described(text: str) -> dict[str, Any]:
 
 
 def _add_rivals(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--models", default="amo,fno,lno,transolver,lamo", metavar="A,B,…")
+    parser.add_argument(
+        "--models", default="amo,fno,lno,transolver,lamo", metavar="A,B,…",
+        help="names, default amo,fno,lno,transolver,lamo",
+    )  # fmt: skip
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="what every model answers")
 
 
@@ -75,12 +78,17 @@ def _add_table(parser: argparse.ArgumentParser, name: str, data: str) -> None:
     budget.add_argument("--steps", type=int, metavar="N", help="for every row, instead")
     parser.add_argument("--size", default="small", choices=("small", "paper"))
     parser.add_argument("--optimizer", default="adamw", choices=("adamw", "soap"))
-    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="X")
+    parser.add_argument(
+        "--learning-rate", type=float, default=1e-3, metavar="X", help="largest, default 0.001"
+    )
     parser.add_argument(
         "--data", type=Path, default=Path(data), metavar="DIR",
         help=f"where `python -m data_gen` wrote, or official files lie (default {data})",
     )  # fmt: skip
-    parser.add_argument("--out", type=Path, default=Path("runs/bench") / name, metavar="DIR")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/bench") / name, metavar="DIR",
+        help=f"where runs live, default runs/bench/{name}",
+    )  # fmt: skip
     parser.add_argument(
         "--json", type=Path, default=RESULTS / f"{name}.json", metavar="FILE",
         help=f"the table, default docs/results/{name}.json; rows that it has are not run again",

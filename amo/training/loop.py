@@ -7,11 +7,9 @@ or killed, goes on to the very weights it would have reached.
 
 import json
 import math
-import signal
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -26,6 +24,7 @@ from amo.data.datasets import Dataset, Read
 from amo.errors import AMOError, SettingsError
 from amo.files import make_folder
 from amo.operator import Operator
+from amo.system import stop_signals
 from amo.training.distributed import Workers
 from amo.training.evaluation import evaluate
 from amo.training.losses import Loss, relative_l2_loss
@@ -134,7 +133,7 @@ def fit(
     beside the configuration.
     """
     run = _Run(operator, config, out, read, workers, loss, identity or {})
-    with _signals() as signalled, run.bar() as bar:
+    with stop_signals() as signalled, run.bar() as bar:
         reason: Reason = "early stop" if run.is_stale() else "finished"
         deadline = math.inf if max_minutes is None else time.monotonic() + 60.0 * max_minutes
         for batch in run.batches(train) if reason == "finished" else ():
@@ -342,22 +341,3 @@ def _optimizer(operator: Operator, config: TrainingConfig) -> torch.optim.Optimi
 
 def _copy(operator: Operator) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in operator.state_dict().items()}
-
-
-@contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """Turn SIGINT and SIGTERM into a flag, so that a step ends before the run does."""
-    event = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield event
-        return
-
-    def handle(_: int, __: object) -> None:
-        event.set()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield event
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

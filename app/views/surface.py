@@ -3,9 +3,34 @@
 import numpy as np
 import streamlit as st
 
+from amo.arrays import FloatArray
 from app import charts, formats, inputs, resources
 
 _FIELDS = ("AMO", "reference", "difference", "|difference|, log10")
+
+
+def _show_slice(
+    x: FloatArray, y: FloatArray, fields: dict[str, FloatArray], reference: str, name: str
+) -> None:
+    """Show what the engines say at one time to expiry, with the error beneath."""
+    st.subheader("Slice")
+    number = int(
+        st.select_slider(
+            "Time to expiry, years",
+            range(len(y)),
+            value=len(y) - 1,
+            format_func=lambda n: f"{y[n]:.3f}",
+        )
+    )
+    st.plotly_chart(
+        charts.lines_with_errors(
+            x,
+            {engine: field[number] for engine, field in fields.items()},
+            reference,
+            ("spot", name),
+        ),
+        alt=f"{name} against spot at {y[number]:.3f} years, with the error beneath",
+    )
 
 
 def main() -> None:
@@ -60,21 +85,7 @@ def main() -> None:
             f"AMO − {reference}: RMSE **{np.sqrt(np.mean(known**2)):.1e}**, largest "
             f"**{np.abs(known).max():.1e}** over {known.size:,} points of the surface."
         )
-    st.subheader("Slice")
-    number = int(
-        st.select_slider(
-            "Time to expiry, years",
-            range(len(expiries)),
-            value=len(expiries) - 1,
-            format_func=lambda n: f"{expiries[n]:.3f}",
-        )
-    )
-    st.plotly_chart(
-        charts.lines_with_errors(
-            x, {"amo": found[number], reference: truth[number]}, reference, ("spot", name)
-        ),
-        alt=f"{name} against spot at {expiries[number]:.3f} years, with the error beneath",
-    )
+    _show_slice(x, y, {"amo": found, reference: truth}, reference, name)
 
 
 main()

@@ -22,9 +22,10 @@ import numpy.typing as npt
 from amo.arrays import FloatArray
 from amo.errors import SettingsError
 from data_gen.dataset import Arrays, Check, Shard, split_of
+from data_gen.options.coded_labels import LABELS, coded, even_rates, exercised
 from data_gen.sampling import power_of_two_below, sobol
 from pricing.engines.registry import get_engine
-from pricing.fd import FDSettings, Surface, solve_surface
+from pricing.fd import FDSettings, solve_surface
 from pricing.options import Options
 from pricing.surrogate.domain import Domain
 from pricing.surrogate.encoding import (
@@ -34,17 +35,12 @@ from pricing.surrogate.encoding import (
     STATE_POINTS,
     Coding,
     Put,
-    code_rate,
-    rate_of,
-    rate_slope,
-    tangents,
 )
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 IntArray = npt.NDArray[np.int64]
-LABELS = ("price", "delta", "gamma", "vega", "rho", "dividend_rho")
 _BATCH = 16  # contracts solved at a time: bounds memory
 _EARLIEST = 0.3  # of the square root of the horizon: before, the kink is not resolved
 _SHORTEST = 1e-6  # years: the shortest horizon, half a minute
@@ -196,7 +192,7 @@ class ServingSet:
             "dividend_yield": dividend_yield[:, 0],
             "volatility": volatility,
             **labels,
-            **_code(self.coding, put, labels),
+            **coded(self.coding, put, labels),
         }
         return Shard(
             arrays={
@@ -226,8 +222,8 @@ class ServingSet:
             spot=1.0,
             strike=1.0,
             expiry=_between((shortest, d.expiry[1]), inner[:, 1] ** self.horizon_power),
-            rate=single(np.repeat(_even(d.rate, corner[:, 0]), self.vols)),
-            dividend_yield=single(np.repeat(_even(d.dividend_yield, corner[:, 1]), self.vols)),
+            rate=single(np.repeat(even_rates(d.rate, corner[:, 0]), self.vols)),
+            dividend_yield=single(np.repeat(even_rates(d.dividend_yield, corner[:, 1]), self.vols)),
             volatility=single(_between((low, high), inner[:, 0]) ** 4),
             is_call=False,
             is_american=self.coding.is_american,
@@ -264,7 +260,7 @@ class ServingSet:
         return {
             "log_moneyness": x[row, node],
             "time_to_expiry": surface.time_to_expiry[row, time],
-            **_stopped(labels, surface, row, time, node),
+            **exercised(labels, surface, row, time, node),
             "boundary": surface.boundary[row, time],
             "error": error,
         }
@@ -350,65 +346,3 @@ def _choose(nodes: IntArray, spacing: FloatArray, n: int, rng: np.random.Generat
     """Draw nodes, half of them evenly, half in proportion to their spacing."""
     share = spacing[nodes] / spacing[nodes].sum()
     return rng.choice(nodes, n, p=0.5 * share + 0.5 / len(nodes))
-
-
-def _even(bounds: tuple[float, float], u: FloatArray) -> FloatArray:
-    """Return rates whose codes are even."""
-    low, high = code_rate(np.array(bounds))
-    return np.clip(rate_of(_between((low, high), u)), *bounds)
-
-
-def _code(coding: Coding, put: Put, labels: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Return what an operator learns: arrays (states, ...) named as in ``Batch``."""
-    n = len(put.rate)
-
-    def flat(values: FloatArray) -> FloatArray:
-        return values.reshape(n, values.shape[1] * values.shape[2], *values.shape[3:])
-
-    spot = np.exp(put.log_moneyness)
-    offset = coding.offset(*put.terms, LABELS)
-    above = {name: labels[name] - offset[name] for name in LABELS}
-    slopes = [spot * above["delta"], above["vega"], above["rho"], above["dividend_rho"]]
-    state = np.stack([put.rate[:, 0, 0], put.dividend_yield[:, 0, 0]], axis=1)
-    unit = coding.unit(put)
-    reach = np.ones((*put.log_moneyness.shape, len(DIRECTIONS)))
-    reach[..., 0], reach[..., 1] = coding.reach(put)
-    stretch = reach / unit[..., None]
-    turns = np.zeros((n, 2, len(DIRECTIONS), 1))  # the state moves along its own two directions
-    for point, name in enumerate(("rate", "dividend_yield")):
-        turns[:, point, DIRECTIONS.index(name), 0] = rate_slope(state[:, point])
-    gap = {}
-    if coding.gap is not None:
-        gap = {
-            "gap": flat((coding.gap(put, np) / unit)[..., None]),
-            "gap_tangents": flat((stretch * tangents(coding.gap, put))[..., None]),
-        }
-    return {
-        "points": np.broadcast_to(np.array(STATE_POINTS)[:, None], (n, 2, 1)),
-        "features": code_rate(state)[..., None],
-        "queries": flat(coding.queries(put, np)),
-        "values": flat((above["price"] / unit)[..., None]),
-        "scale": flat((coding.scale(put, np) / unit)[..., None]),
-        "weights": flat(np.maximum(1.0, 1.0 / spot)[..., None]),
-        "feature_tangents": turns,
-        "query_tangents": flat(reach[..., None] * coding.query_tangents(put)),
-        "scale_tangents": flat((stretch * tangents(coding.scale, put))[..., None]),
-        "value_tangents": flat((stretch * np.stack(slopes, axis=-1))[..., None]),
-    } | gap
-
-
-def _stopped(
-    labels: dict[str, FloatArray],
-    surface: Surface,
-    row: IntArray,
-    time: IntArray,
-    node: IntArray,
-) -> dict[str, FloatArray]:
-    """Give points at or beyond the exercise boundary the values of an exercised put."""
-    spot = surface.spot[row, node]
-    is_stopped = spot <= surface.boundary[row, time]
-    values = {"price": 1.0 - spot, "delta": -np.ones_like(spot)}
-    return {
-        name: np.where(is_stopped, values.get(name, np.zeros_like(spot)), label)
-        for name, label in labels.items()
-    }

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from amo import checkpoint
 from amo.baselines.ffno import FFNO, FFNOConfig
 from amo.baselines.fno import FNO, FNOConfig
 from amo.baselines.galerkin import GalerkinAttention, GalerkinConfig
@@ -16,6 +15,7 @@ from amo.baselines.transolver import Slicing
 from amo.baselines.transolver_plus import EideticSlicing
 from amo.baselines.ufno import UFNO, UFNOConfig
 from amo.errors import SettingsError
+from amo.registry import MODELS
 
 
 def waves(n: int, n_points: int, highest: int, seed: int = 0) -> torch.Tensor:
@@ -159,4 +159,4 @@ def test_grids_that_do_not_fit_are_refused(settings: dict[str, object], words: s
 def test_every_model_is_a_contestant_or_the_plain_mlp() -> None:
     from amo.benchmarks.contestants import RIVALS
 
-    assert set(RIVALS) | {"mlp"} == set(checkpoint.MODELS)
+    assert set(RIVALS) | {"mlp"} == set(MODELS)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from amo.data import datasets
 from amo.data.datasets import ShardedDataset
-from amo.data.format import FORMAT, load_shard, read_manifest
+from amo.data.format import FORMAT, Arrays, ShardInfo, load_shard, read_manifest
 from amo.errors import DataError
 
 
@@ -61,10 +62,13 @@ def test_seed_shuffles_and_repeats(folder: Path) -> None:
 
 
 def test_memory_holds_one_shard_at_a_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = []
-    monkeypatch.setattr(
-        "amo.data.load_shard", lambda f, s: loaded.append(s.file) or load_shard(f, s)
-    )
+    loaded: list[str] = []
+
+    def noting(where: Path, shard: ShardInfo) -> Arrays:
+        loaded.append(shard.file)
+        return load_shard(where, shard)
+
+    monkeypatch.setattr(datasets, "load_shard", noting)
     batches = ShardedDataset(folder, "train").batches(7)
     next(batches)
     assert len(loaded) == 1

@@ -53,7 +53,7 @@ def test_scan_by_tensor_operations_equals_the_compiled_loops() -> None:
         """A tensor that says it lives on another device, so the CPU's kernels are not taken."""
 
         @property
-        def device(self) -> torch.device:
+        def device(self) -> torch.device:  # type: ignore[override]
             return torch.device("meta")
 
     from amo.layers import scan as module
@@ -72,7 +72,7 @@ def test_reference_scan_differentiates_twice_and_forwards() -> None:
     assert gradgradcheck(selective_scan_reference, inputs)
     plain = tuple(tensor.detach() for tensor in inputs)
     tangents = tuple(torch.ones_like(tensor) for tensor in plain)
-    _, forward = torch.func.jvp(selective_scan_reference, plain, tangents)
+    _, forward = torch.func.jvp(selective_scan_reference, plain, tangents)  # type: ignore[misc]
     y = selective_scan(*inputs)
     backward = torch.autograd.grad(y.sum(), inputs)
     assert torch.allclose(forward.sum(), sum((g.sum() for g in backward), torch.tensor(0.0)))

@@ -15,13 +15,13 @@ from amo.benchmarks.contestants import is_possible, recipe_for
 from amo.benchmarks.physics import OFFICIAL, PROBLEMS, QUOTED, REGENERATED
 from amo.benchmarks.plots import draw_problem
 from amo.benchmarks.readers import InTime, OnCloud, OnGrid, Windows, roll_out
-from amo.benchmarks.table import Budget, Entry, moved, run
+from amo.benchmarks.table import Entry, moved, run
 from amo.checkpoint import build
 from amo.data.batch import Batch
 from amo.data.datasets import ArrayDataset
 from amo.data.format import Arrays
 from amo.experiment import Problem
-from amo.results import Table, read
+from amo.results import Budget, Table, read
 from amo.training import metrics
 
 BUDGET = Budget(steps=2, batch_size=2, n_points=16)

@@ -285,4 +285,4 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
         [entry["loss"] for entry in log(tmp_path / name) if "loss" in entry]
         for name in ("one", "two")
     ]
-    assert np.allclose(*losses, rtol=1e-3)
+    assert np.allclose(losses[0], losses[1], rtol=1e-3)

@@ -1,4 +1,7 @@
-"""The logic of each page, run without a browser."""
+"""The logic of each page, run without a browser.
+
+One long file on purpose: every page is run by the same few helpers.
+"""
 
 import io
 from pathlib import Path

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from amo.arrays import FloatArray
-from data_gen.__main__ import SETS, main
+from data_gen.__main__ import main
 from data_gen.dataset import SPLITS
 from data_gen.physics import advection, darcy, elliptic, exponential, fractal_darcy
 from data_gen.physics import navier_stokes as ns
@@ -20,6 +20,7 @@ from data_gen.physics.elasticity import ElasticitySet
 from data_gen.physics.fractal_darcy import FractalDarcySet
 from data_gen.physics.navier_stokes import NavierStokesSet
 from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
+from data_gen.registry import SETS
 from data_gen.sized import SampleSet
 
 FEW = {"train": 2, "validation": 1, "test": 1}

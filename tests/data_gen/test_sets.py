@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from data_gen.dataset import SPLITS, DataSet, split_of
+from data_gen.options.coded_labels import LABELS
 from data_gen.options.paper_options import RANGES, PaperOptionsSet
-from data_gen.options.surrogate_sets import LABELS, AmericanSet, EuropeanSet, ServingSet
+from data_gen.options.surrogate_sets import AmericanSet, EuropeanSet, ServingSet
 from data_gen.sampling import power_of_two_below, sobol
 from data_gen.toys import AntiderivativeSet, DiffusionSet
 from pricing import fd

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pricing import __main__ as command_line
+from amo.files import replacing
 from pricing import price_frame, tables
 from pricing.__main__ import main
+from pricing.messages import in_flags
 
 BOOK = pd.DataFrame(
     {
@@ -154,7 +155,7 @@ def test_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
     target.write_text("old")
 
     def write_and_fail() -> None:
-        with tables.replacing(target) as beside:
+        with replacing(target) as beside:
             beside.write_text("half")
             raise RuntimeError("power cut")
 
@@ -175,7 +176,7 @@ def test_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
     ],
 )
 def test_messages_speak_of_flags(library: str, here: str) -> None:
-    assert command_line._in_flags(library) == here
+    assert in_flags(library) == here
 
 
 def test_a_taken_column_is_told_in_words_of_the_command_line(

@@ -86,6 +86,7 @@ def output(coding: Coding, put: Put, price: np.ndarray) -> np.ndarray:
 def test_identity_the_gap_is_put_call_parity() -> None:
     put = puts()
     call = black_scholes.price(*put.terms[:-1], True)
+    assert EUROPEAN.gap is not None
     assert np.allclose(EUROPEAN.gap(put, np), call - european(put), atol=1e-14)
 
 

@@ -40,7 +40,8 @@ def test_frame_keeps_index_order_and_extra_columns_and_input() -> None:
     pd.testing.assert_frame_equal(priced[frame.columns], frame)
     assert list(priced.columns) == [*frame.columns, "price", *FIVE_GREEKS, "engine"]
     expected = black_scholes.price(
-        *(frame[c].to_numpy() for c in COLUMNS[:6]), (frame["option_type"] == "call").to_numpy()
+        *(frame[c].to_numpy() for c in COLUMNS[:6]),  # type: ignore[call-arg]
+        (frame["option_type"] == "call").to_numpy(),
     )
     assert np.array_equal(priced["price"], expected)
     assert (priced["engine"] == "analytic").all()

@@ -1,4 +1,7 @@
-"""What holds for a surrogate with any weights: bounds, symmetry, derivatives, manners."""
+"""What holds for a surrogate with any weights: bounds, symmetry, derivatives, manners.
+
+One long file on purpose: all tests share two small models, made once.
+"""
 
 import json
 import math

@@ -230,7 +230,7 @@ def test_a_network_that_answers_nothing_does_not_pass_the_fuzzer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sick = sick_engine()
-    known = fuzz.get_engine
+    known = get_engine
     monkeypatch.setattr(fuzz, "get_engine", lambda name: sick if name == "amo" else known(name))
     with pytest.raises(FailedError, match="amo gave no price"):
         fuzz.run(60)
