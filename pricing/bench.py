@@ -1,8 +1,8 @@
 """How fast and how exact each engine is: ratios measured in one run.
 
 Every engine is timed on one core, so that ratios are core for core. The surrogates price a whole
-book at once: their times are per row of a book of 100,000 Americans over 200 market states. What
-the whole machine does, idle and beside four other busy programs, is measured apart.
+book at once: their times are per row of a book of 100,000 American options over 200 market states.
+The speed of the whole machine, idle and alongside four busy programs, is measured separately.
 """
 
 import json
@@ -28,12 +28,12 @@ from pricing.engines.surrogate import SurrogateEngine
 from pricing.frames import price_frame
 from pricing.implied_vol import implied_volatility
 from pricing.options import Options, Values
-from pricing.random_books import BOX, STATES, random_book, random_options
+from pricing.random_books import BOX, N_STATES, random_book, random_options
 
 _SEED = 20_261_116
 _AMERICAN = ("fd", "fd-fast", "quantlib", "quantlib-fast", "quantlib-fd")
 _LOOPED = 4_000  # rows of the book on which loops are timed
-_BUSY = 4  # programs that take whatever they get of the processor
+_BUSY = 4  # programs that take all the processor time they can get
 
 
 def run(
@@ -65,7 +65,7 @@ def run(
         "n_contracts": n_contracts,
         "american": {**american, **surrogates},
         "book": book,
-        # QuantLib's grid keeps delta and gamma with the price: its price alone is the fair time
+        # QuantLib's grid yields delta and gamma with the price: timing its price alone is fair
         "fd_fast_over_quantlib_fd": (
             quantlib_fd["microseconds_price"] / fd_fast["microseconds_price_delta_gamma"]
         ),
@@ -139,7 +139,7 @@ def _surrogates(n: int, n_book: int) -> tuple[dict[str, dict[str, float]], dict[
     formula = get_engine("analytic")
     return rows, {
         "rows": float(n_book),
-        "states": float(STATES),
+        "states": float(N_STATES),
         "looped_rows": float(len(few)),
         **{f"quantlib_fast_microseconds_{k}": 1e6 * v / len(few) for k, v in seconds.items()},
         **{
@@ -182,7 +182,7 @@ def _surrogate_row(
 
 
 def _whole_machine(n_book: int) -> dict[str, float]:
-    """Return the surrogate's time per row on all cores, alone and beside busy programs."""
+    """Return the surrogate's time per row on all cores, alone and alongside busy programs."""
     engine, book = get_engine("amo"), random_book(n_book)
     five = ("price", *FIVE_GREEKS)
 
@@ -216,7 +216,7 @@ def _busy(n: int) -> Iterator[None]:
 
 
 def _large(n_rows: int) -> dict[str, float]:
-    """Price many rows with five Greeks in a process of its own; return seconds and memory."""
+    """Price many rows with five Greeks in a separate process; return seconds and memory."""
     program = (
         "import json, resource, time\n"
         "from pricing import price_frame\n"
@@ -257,7 +257,7 @@ def _frame_layer(n: int) -> dict[str, float]:
 
 
 def as_text(results: dict[str, Any]) -> str:
-    """Return the results as a table for people."""
+    """Return the results as a table in plain text."""
     table = pd.DataFrame(results["american"]).T.to_string(float_format=lambda x: f"{x:.3g}")
     frame, book = results["frame"], results["book"]
     return (

@@ -7,7 +7,7 @@ import numpy as np
 from pricing.options import Options
 
 STRIKE = 100.0
-STATES = 200  # market states of a book
+N_STATES = 200  # market states of a book
 BOX: Mapping[str, tuple[float, float]] = {
     "log_moneyness": (-0.5, 0.5),
     "expiry": (0.05, 2.0),
@@ -40,7 +40,7 @@ def random_options(n: int, seed: int, *, is_american: bool) -> Options:
     return random_from(BOX, n, np.random.default_rng(seed), is_american=is_american)
 
 
-def random_book(n_rows: int, n_states: int = STATES, seed: int = 0) -> Options:
+def random_book(n_rows: int, n_states: int = N_STATES, seed: int = 0) -> Options:
     """Draw a book of American options whose rows share market states."""
     rng = np.random.default_rng(seed)
     options = random_from(BOX, n_rows, rng, is_american=True)

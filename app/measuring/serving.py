@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
 PATIENCE = 60_000  # milliseconds
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-from amo.arrays import FloatArray
+from amo.arrays import FloatArray, IntArray
 from pricing.fd import Surface
 from pricing.surrogate.encoding import (
     DIRECTIONS,
@@ -18,7 +17,6 @@ from pricing.surrogate.encoding import (
     tangents,
 )
 
-IntArray = npt.NDArray[np.int64]
 LABELS = ("price", "delta", "gamma", "vega", "rho", "dividend_rho")
 
 

@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from amo.arrays import FloatArray
+from amo.arrays import FloatArray, IntArray
 from amo.errors import SettingsError
 from data_gen.dataset import Arrays, Check, Shard, split_of
 from data_gen.options.coded_labels import LABELS, coded, even_rates, exercised
@@ -40,7 +39,6 @@ from pricing.surrogate.encoding import (
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-IntArray = npt.NDArray[np.int64]
 _BATCH = 16  # contracts solved at a time: bounds memory
 _EARLIEST = 0.3  # of the square root of the horizon: before, the kink is not resolved
 _SHORTEST = 1e-6  # years: the shortest horizon, half a minute
