@@ -25,7 +25,7 @@ EXAMPLES = """examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; exit codes as :mod:`amo.command_line` has them."""
+    """Run one command; the exit codes are those of :mod:`amo.command_line`."""
     args = _parser().parse_args(arguments)
     return run(lambda: int(args.run(args)), interrupted="interrupted: the same command goes on")
 

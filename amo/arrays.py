@@ -1,4 +1,4 @@
-"""Names of array types, for every room that computes."""
+"""Names of array types, shared by all code that computes."""
 
 import numpy as np
 import numpy.typing as npt

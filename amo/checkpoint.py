@@ -31,7 +31,7 @@ WEIGHTS, CONFIG, METRICS = "weights.safetensors", "config.json", "metrics.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What a checkpoint knows beside its weights.
+    """What a checkpoint knows besides its weights.
 
     Attributes
     ----------
@@ -40,11 +40,11 @@ class Recipe:
     config
         Its configuration.
     preset
-        The experiment it was trained by, "" for none.
+        The experiment it was trained in, "" for none.
     link
         What bounds the answer; see ``amo.operator.Operator``.
     domain
-        Ranges outside of which it knows nothing, by name.
+        Ranges outside which it is not to be used, by name.
     notes
         Data set, training settings, hardware, time: whatever reproduces it.
     """
@@ -58,7 +58,7 @@ class Recipe:
 
 
 def build(recipe: Recipe) -> Operator:
-    """Return an untrained operator; seed torch before for repeatable weights."""
+    """Return an untrained operator; seed torch beforehand for repeatable weights."""
     return Operator(kind_of(recipe.kind).model(recipe.config), recipe.config, recipe.link)
 
 
@@ -105,7 +105,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> tuple[Operator, Re
     try:
         operator = build(recipe)
         operator.load_state_dict(tensors)
-    # torch's reports of sizes that are none, and of names and shapes that do not fit
+    # torch's reports of impossible sizes, and of names and shapes that do not fit
     except (RuntimeError, TypeError, ValueError, ArithmeticError, MemoryError) as error:
         raise CheckpointError(f"{weights} does not fit {CONFIG}: {error}") from error
     return operator.to(device).eval(), recipe

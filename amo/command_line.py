@@ -27,8 +27,8 @@ def run(
 ) -> int:
     """Run a command and return its exit code; errors become one line on standard error.
 
-    ``interrupted`` is what Ctrl-C leaves, ``in_words`` puts a message into words of the command
-    line.
+    ``interrupted`` is printed after Ctrl-C, ``in_words`` puts a message into the words of the
+    command line.
     """
     code = 0
     try:
@@ -39,7 +39,7 @@ def run(
     except ModuleNotFoundError as error:
         code = 1
         say(f"error: {way_out(error)}")
-    except BrokenPipeError:  # whoever read standard output has seen enough
+    except BrokenPipeError:  # the reader of standard output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         code = 130
@@ -48,12 +48,12 @@ def run(
 
 
 def count(text: str) -> int:
-    """Read a number from 1 on, for argparse."""
+    """Read a whole number of at least 1, for argparse."""
     return _whole(text, least=1)
 
 
 def seed(text: str) -> int:
-    """Read a number from 0 on, for argparse."""
+    """Read a whole number of at least 0, for argparse."""
     return _whole(text, least=0)
 
 
@@ -65,7 +65,7 @@ def _whole(text: str, least: int) -> int:
 
 
 def add_json(parser: argparse.ArgumentParser, what: str = "results") -> None:
-    """Add ``--json FILE``, - for standard output; without it people get a text."""
+    """Add ``--json FILE``, - for standard output; without it the results are printed as text."""
     parser.add_argument(
         "--json",
         type=Path,
@@ -79,7 +79,7 @@ def add_json(parser: argparse.ArgumentParser, what: str = "results") -> None:
 def publish(
     results: dict[str, Any], as_text: Callable[[dict[str, Any]], str], to: Path | None
 ) -> None:
-    """Print results for people, or write them as JSON to standard output or to a file."""
+    """Print results as text, or write them as JSON to standard output or to a file."""
     if to is None:
         print(as_text(results))
         return
@@ -92,5 +92,5 @@ def publish(
 
 
 def say(text: str) -> None:
-    """Tell people something on standard error, at once."""
+    """Print a message to standard error, at once."""
     print(text, file=sys.stderr, flush=True)

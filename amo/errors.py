@@ -2,7 +2,7 @@
 
 
 class AMOError(Exception):
-    """Something that a user can mend; the message says how."""
+    """Something that a user can fix; the message says how."""
 
 
 class SettingsError(AMOError, ValueError):

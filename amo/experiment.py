@@ -1,7 +1,7 @@
-"""One experiment: what is learned, from which data, by which model, how long.
+"""One experiment: what is learned, from which data, by which model, for how long.
 
 :func:`train` is the one way from data to a folder with weights. Training by hand, the rows of
-benchmark tables and the shipped surrogates all take it.
+benchmark tables and the shipped surrogates all use it.
 """
 
 import json
@@ -51,11 +51,11 @@ class Problem:
         Channels in, coordinates, channels out.
     grid
         Points along each axis where samples lie on a grid, in the order of the batch; models that
-        know grids only need it.
+        work on grids only need it.
     input_varies
         Whether the input differs from point to point; then the decoder of AMO sees it.
     is_periodic
-        Whether the end of every axis is its start again.
+        Whether every axis wraps around.
     predict
         How a trained operator answers a batch of the test split: at once, or step by step.
     further
@@ -64,10 +64,10 @@ class Problem:
         What bounds the answer, and whether the data come with queries and values of unit size; see
         :class:`amo.operator.Operator`.
     regions
-        Parts of the domain whose error is stated, too: masks (batch, n_points) of arrays, or with
+        Parts of the domain whose errors are also stated: masks (batch, n_points) of arrays, or with
         an axis of channels.
     origin
-        Whether these are the official files or data made again from the physics.
+        Whether these are the official files or data recreated from the physics.
     quoted
         The paper's relative L2 by model, on its own data and hardware.
     """
@@ -99,7 +99,7 @@ class Experiment:
     Attributes
     ----------
     name
-        Under which the command line and the model folder know it.
+        Its name on the command line and in the model folder.
     problem
         What is learned.
     kind, model
@@ -157,7 +157,7 @@ def train(
     fresh: bool = False,
     plan: Plan | None = None,
 ) -> Trained:
-    """Train an experiment into a model folder, or go on where it stopped there.
+    """Train an experiment into a model folder, or resume the one that stopped there.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def train(
     device
         "auto", "cpu", "cuda" or "mps".
     max_minutes
-        Stop after so long, saved; the same call goes on.
+        Save and stop after this long; the same call resumes.
     fresh
         Forget what ``out`` holds.
     plan
@@ -184,7 +184,7 @@ def train(
         if fresh and workers.is_first:
             for file in (STATE, LOG, checkpoint.WEIGHTS, checkpoint.CONFIG, checkpoint.METRICS):
                 (out / file).unlink(missing_ok=True)
-        workers.any(flag=False)  # nobody looks before the first has tidied up
+        workers.any(flag=False)  # no process looks before the first has tidied up
         return _train(experiment, splits, out, workers, max_minutes, plan)
     finally:
         distributed.leave()
@@ -287,7 +287,7 @@ def evaluate(
 
 
 def _known_metrics(model: Path) -> dict[str, Any]:
-    """Return the metrics of these weights, none where they are missing or of others."""
+    """Return the metrics of these weights, none if they are missing or belong to others."""
     try:
         return checkpoint.read_metrics(model)
     except CheckpointError:

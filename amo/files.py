@@ -17,7 +17,7 @@ def write_text(text: str, path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that may be there already."""
+    """Make a folder, which may exist already."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

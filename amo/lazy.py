@@ -1,7 +1,7 @@
-"""What is loaded late: rooms of packages when first entered, and packages not everybody needs.
+"""What is loaded late: modules when first used, and packages that not everybody needs.
 
 ``import amo`` must not load torch, nor ``python -m pricing --help`` pandas: a package names what it
-offers and where that is, and Python asks for it by the package's ``__getattr__`` (PEP 562).
+offers and where that is, and Python finds it through the package's ``__getattr__`` (PEP 562).
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ _EXTRAS = {
 
 
 def way_out(error: ModuleNotFoundError) -> str:
-    """Return how to install a package of an extra; raise the error if it is of none."""
+    """Return how to install a package of an extra; raise the error if no extra has it."""
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         raise error

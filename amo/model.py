@@ -233,7 +233,7 @@ class AMO(nn.Module):
     ) -> Tensor:
         """Return the latent partial sum S_{N+1}, (batch, n_tokens, width).
 
-        With ``chunk``, points are taken in at most so many at a time.
+        With ``chunk``, at most so many points are read at a time.
         """
         *_, (_, _, accumulated) = self._decompose(self._lift(points, features, mask, chunk))
         return accumulated
@@ -271,7 +271,7 @@ class AMO(nn.Module):
     def _lift(
         self, points: Tensor, features: Tensor, mask: Tensor | None, chunk: int | None = None
     ) -> Tensor:
-        """Return R(P(input)), (batch, n_tokens, width); whatever padding holds is not read."""
+        """Return R(P(input)), (batch, n_tokens, width); padding is not read."""
         n = points.shape[1]
         points, features = _without_padding(points, features, mask)
         if chunk is None or n <= chunk:

@@ -1,4 +1,4 @@
-"""What a model folder says, for people, for results files and for pictures."""
+"""What a model folder says, as plain text, for results files and for pictures."""
 
 import json
 from dataclasses import asdict
@@ -15,7 +15,7 @@ Poles = list[list[list[list[float]]]]  # block, sample, pole, (real, imaginary)
 
 
 def describe(model: Path) -> str:
-    """Return what a model folder says, for people."""
+    """Return what a model folder says, as plain text."""
     operator, recipe = checkpoint.load(model)
     metrics = checkpoint.read_metrics(model)
     config = asdict(recipe.config)
@@ -43,7 +43,7 @@ def describe(model: Path) -> str:
 
 
 def summary(model: Path) -> dict[str, Any]:
-    """Return what a run reached and what it took, for a results file."""
+    """Return the scores and the cost of a run, for a results file."""
     operator, recipe = checkpoint.load(model)
     return {
         "preset": recipe.preset,

@@ -19,10 +19,10 @@ _LINKS: dict[Link, Callable[[Tensor], Tensor]] = {
 
 
 def smaller_of(mean: Tensor, gap: Tensor) -> Tensor:
-    """Return the positive y with y (y + gap) = mean²: of two numbers whose difference is known.
+    """Return the positive y with y (y + gap) = mean²: ``mean`` is the geometric mean of the two.
 
-    Smooth in both arguments, also at no gap, and without cancellation where y is much smaller than
-    the gap.
+    Smooth in both arguments, also where the gap is zero, and without cancellation where y is much
+    smaller than the gap.
     """
     is_gap = gap > 0
     larger = torch.hypot(0.5 * gap, mean) + 0.5 * torch.where(is_gap, gap, -gap)
@@ -34,8 +34,8 @@ class Operator(nn.Module):
 
     Points and queries are mapped to [-1, 1], features and values to zero mean and unit spread, by
     numbers fitted on the training split only. ``link`` bounds the answer: above zero, or between
-    zero and one; where the data have a scale, the answer is multiplied by it, where they have a
-    gap, it is the geometric mean of :func:`smaller_of`, where they have an offset, that is added.
+    zero and one. Where the data have a scale, the answer is multiplied by it; where they have a
+    gap, it is the mean that :func:`smaller_of` takes; where they have an offset, that is added.
     """
 
     def __init__(self, model: nn.Module, config: ModelConfig, link: Link = "identity") -> None:
@@ -79,7 +79,7 @@ class Operator(nn.Module):
     def encode(
         self, points: Tensor, features: Tensor, mask: Tensor | None = None, chunk: int | None = None
     ) -> Tensor:
-        """Return what the model keeps of an input function, for any number of decodings."""
+        """Return the encoding of an input function, for any number of decodings."""
         encode: Callable[..., Tensor] = self.model.encode  # type: ignore[assignment]
         return encode(self.points(points), self.features(features), mask, chunk=chunk)
 
@@ -113,9 +113,9 @@ class Operator(nn.Module):
             return self.decode(latent, queries, batch.scale, batch.gap, batch.offset, chunk)
 
     def diagnose(self, batch: Batch) -> dict[str, Any]:
-        """Return what the model chose to do with some inputs, as JSON holds it.
+        """Return what the model chose to do with some inputs, in JSON form.
 
-        Of AMO poles, captured energy and Gram error by block; nothing of models without these.
+        For AMO: poles, captured energy and Gram error by block. Empty for models without these.
         """
         diagnostics = getattr(self.model, "diagnostics", None)
         if diagnostics is None:

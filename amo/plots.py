@@ -21,7 +21,7 @@ _FORMATS = ("svg", "png", "pdf")
 
 
 def draw_poles(poles: list[list[list[list[float]]]], path: Path) -> None:
-    """Draw the poles of every block in the unit disc, one colour a pole, one dot a sample.
+    """Draw the poles of every block in the unit disc, one colour per pole, one dot per sample.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def draw_fields(
     grid: tuple[int, int] | None = None,
     points: FloatArray | None = None,
 ) -> None:
-    """Draw a field as every model has it, above its error; the first one is the truth.
+    """Draw a field as every model predicts it, above its error; the first one is the truth.
 
     Fields are (n,), on a grid or at points (n, 2).
     """
@@ -101,7 +101,7 @@ def draw_fields(
 
 
 def draw_slopes(fields: Mapping[str, FloatArray], points: FloatArray, path: Path) -> None:
-    """Draw log10 |∇u| of fields (n,) at points (n, 2), each made whole by triangles."""
+    """Draw log10 |∇u| of fields (n,) at points (n, 2), interpolated on triangles."""
     figure = Figure(figsize=(3.2 * len(fields), 3.4), layout="constrained")
     panels = figure.subplots(1, len(fields), squeeze=False)[0]
     mesh = Triangulation(points[:, 0], points[:, 1])
@@ -135,7 +135,7 @@ def draw_by_wavenumber(errors: Mapping[str, FloatArray], path: Path) -> None:
 
 
 def _painter(grid: tuple[int, int] | None, points: FloatArray | None) -> Callable[..., Any]:
-    """Return how one field goes into one panel."""
+    """Return a function that draws one field into one panel."""
     if grid is not None and points is None:
         return lambda panel, field, style: panel.imshow(
             field.reshape(grid), origin="lower", aspect="auto", **style

@@ -1,4 +1,4 @@
-"""Results files: measured rows that know where they come from, merged one by one.
+"""Results files: measured rows with their origin, merged one by one.
 
 They lie in docs/results of the checkout, or inside the installed package. A file is written whole
 or not at all, after every row.
@@ -43,11 +43,11 @@ class Budget:
     minutes, steps
         One of them: minutes of training steps, validation not counted, or a number of steps.
     size
-        Of all models: for two cores, or their papers'.
+        Of all models: for two cores, or as in their papers.
     batch_size
         Samples in a step.
     n_points
-        Random points that models over points see of a sample in a step; models on a grid need all.
+        Random points of a sample that models over points see in a step; models on a grid need all.
     optimizer, learning_rate
         ``adamw`` or ``soap``, with warm-up and a cosine to zero.
     """
@@ -83,8 +83,8 @@ class Row:
     """One model on one problem with one seed.
 
     ``diverged`` says what happened to a model that has no scores. ``regions`` are root mean square
-    errors in parts of the domain, ``further`` the scores of more test splits. Seconds and minutes
-    are of training steps, ``wall_minutes`` with validation.
+    errors in parts of the domain, ``further`` the scores on more test splits. Seconds and minutes
+    count training steps only, ``wall_minutes`` validation too.
     """
 
     parameters: int
@@ -112,7 +112,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemData:
-    """What a table says of a problem's data."""
+    """What a table says about a problem's data."""
 
     title: str
     origin: Literal["official", "regenerated"]

@@ -1,4 +1,4 @@
-"""What this process asks of the operating system: memory, signals, its end with its parent."""
+"""What this process asks of the operating system: memory, signals, and ending with its parent."""
 
 import ctypes
 import multiprocessing
@@ -22,9 +22,9 @@ def keep_freed_memory() -> None:
 
 
 def peak_megabytes() -> float:
-    """Return the most this process has held.
+    """Return the most memory this process has held.
 
-    Linux says so itself; getrusage, the answer elsewhere, would there include the parent's peak.
+    Linux states it in /proc; getrusage, used elsewhere, would include the parent's peak there.
     """
     status = Path("/proc/self/status")
     if status.exists():

@@ -142,9 +142,9 @@ def gram_error(bases: Complex) -> Tensor:
 
 
 def real_gram_error(bases: Complex) -> Tensor:
-    """Return the same of {1, √2 Re B_k, √2 Im B_k}, which real signals are projected on.
+    """Return the same for {1, √2 Re B_k, √2 Im B_k}, on which real signals are projected.
 
-    It asks more than ``gram_error``: the B_k must not alias with their own conjugates either, so
+    It is stricter than ``gram_error``: the B_k must not alias with their own conjugates either, so
     it grows as 2 n_poles + 1, the number of real functions, nears the number of points, and cannot
     be small beyond. Measured on 64 points with poles of radius one half at golden angles: 2e-10
     with 16 poles, 1e-5 with 24, 2e-3 with 28, 0.7 with 32 (while ``gram_error`` stays at 2e-11).
@@ -159,7 +159,7 @@ def real_gram_error(bases: Complex) -> Tensor:
 
 
 def largest_radius(n_points: int, tolerance: float = 1e-3) -> float:
-    """Return r with r^M = tolerance: poles inside keep the quadrature error of that size."""
+    """Return r with r^M = tolerance: poles inside keep the quadrature error at that size."""
     return float(tolerance ** (1.0 / n_points))
 
 

@@ -19,7 +19,7 @@ EXAMPLES = """examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; exit codes as :mod:`amo.command_line` has them."""
+    """Run one command; the exit codes are those of :mod:`amo.command_line`."""
     parser = _parser()
     args, more = parser.parse_known_args(arguments)
     if more and args.run is not _serve:
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    """Become Streamlit's server of the dashboard, with the dashboard's own settings."""
+    """Turn this process into Streamlit serving the dashboard, with the dashboard's own settings."""
     home = Path(__file__).parent
     command = [sys.executable, "-m", "streamlit", "run", str(home / "main.py")]
     sys.stdout.flush()
@@ -72,7 +72,7 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _settings(home: Path) -> list[str]:
-    """Return Streamlit's settings as flags: it looks for its file where it is started."""
+    """Return Streamlit's settings as flags: it looks for its file in the current folder only."""
     beside, checkout = home / "config.toml", home.parent / ".streamlit" / "config.toml"
     path = beside if beside.is_file() else checkout
     flags = []

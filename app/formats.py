@@ -32,7 +32,7 @@ _FORMATS = {"difference": "%.1e", "iv_points": "%.1e", "microseconds": "%,.0f"}
 
 
 def plain(text: object) -> str:
-    """Return text that Markdown shows as it is: names in a reader's file are not ours to obey."""
+    """Return text that Markdown shows as it is: names in a reader's file must not act as markup."""
     return _PUNCTUATION.sub(r"\\\1", str(text)).replace("\n", "  \n")
 
 

@@ -13,14 +13,14 @@ Contract = dict[str, float | str]
 
 
 class _Field(NamedTuple):
-    """One number of a contract: as the library and as the reader want it."""
+    """One number of a contract: how it is shown, and how the library takes it."""
 
     label: str
     default: float
-    slider: tuple[float, float]  # where it is usually moved
-    typed: tuple[float, float]  # what may be typed
+    slider: tuple[float, float]  # the usual range
+    typed: tuple[float, float]  # the range that may be typed
     step: float
-    unit: float  # of the library, in what is shown
+    unit: float  # of what is shown, for the library
     help: str
 
 
@@ -86,12 +86,12 @@ def contract_inputs() -> Contract:
 
 
 def _refuse(contract: Contract) -> None:
-    """Say which numbers are none to price, and show no price beside them."""
+    """Say which numbers cannot be priced, and stop before any price is shown."""
     refused = []
     for name, field in FIELDS.items():
         low, high = field.typed
         value = float(contract[name]) / field.unit
-        slack = 1e-12 * (high - low)  # of the unit's rounding
+        slack = 1e-12 * (high - low)  # for rounding by the unit
         if not low - slack <= value <= high + slack:  # NaN compares false
             refused.append(
                 f"{field.label} must be from {low:,.10g} to {high:,.10g}, not {value:,.10g}."
@@ -105,16 +105,16 @@ def contract_folded() -> Contract:
     """Ask for one contract in a folded panel, and show it in one line."""
     with st.expander("Contract", icon=":material/tune:"):
         contract = _ask()
-    _refuse(contract)  # outside of the panel: a folded one would hide it
+    _refuse(contract)  # outside the panel: a folded one would hide it
     st.markdown(f"**{contract_in_short(contract)}**")
     return contract
 
 
 def carry_contract(to: str) -> None:
-    """Let the contract follow from page to page, and stand in every page's address.
+    """Carry the contract from page to page, and keep it in every page's address.
 
-    A page's widgets begin anew otherwise, and a new page's address is bare: after a reload, the
-    contract would be gone.
+    Otherwise a new page's widgets would start afresh and its address would be bare: after a
+    reload, the contract would be gone.
     """
     state = st.session_state
     if state.get("page") == to:
@@ -132,7 +132,7 @@ def carry_contract(to: str) -> None:
 
 
 def _in_address(name: str) -> float | str | None:
-    """Return what a page's address says of a term; None where that is nothing or nonsense."""
+    """Return what a page's address says about a term; None if that is missing or invalid."""
     text = st.query_params.get(name)
     if text is None or name in CHOICES:
         return text if name in CHOICES and text in CHOICES[name][1] else None

@@ -1,4 +1,4 @@
-"""The dashboard's entrance: page configuration and navigation."""
+"""The dashboard's entry point: page configuration and navigation."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""What every engine answers to one contract, side by side."""
+"""Every engine's answers for one contract, side by side."""
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ def _engines(exercise: str, *, has_surrogate: bool) -> tuple[str, ...]:
 
 
 def _show_standing(contract: inputs.Contract) -> None:
-    """Say whether the surrogate knows this contract, and how wrong it may be."""
+    """Say whether the contract lies in the surrogate's domain, and how wrong the price may be."""
     frame = pd.DataFrame([contract])
     stated = price_frame(
         frame,
@@ -62,11 +62,11 @@ def _show_prices(found: pd.DataFrame) -> None:
         found[list(_TERMS)],
         width="stretch",
         column_config=formats.columns(_TERMS),
-        alt="price, difference to the reference and time, one row an engine",
+        alt="price, difference to the reference and time, one row per engine",
     )
     st.caption(
-        f"Reference: {found.index[0]}. Times: this one option with nine Greeks, mostly overhead; a "
-        "row of a book costs far less (Accuracy page)."
+        f"Reference: {found.index[0]}. Times are for this one option with nine Greeks and "
+        "mostly overhead; a row of a book costs far less (see the Accuracy page)."
     )
 
 
@@ -104,7 +104,7 @@ def _show_greeks(found: pd.DataFrame) -> None:
         table,
         width="stretch",
         column_config=formats.columns(names, units),
-        alt="Greeks, one row an engine",
+        alt="Greeks, one row per engine",
     )
 
 
@@ -132,7 +132,7 @@ def show(contract: inputs.Contract) -> None:
     _show_parts(contract, fast)
     if has_surrogate:
         _show_standing(contract)
-    slow = resources.compared(contract, (engines[0], "fd"))  # while the price is read already
+    slow = resources.compared(contract, (engines[0], "fd"))  # while the price is already shown
     found = pd.concat([fast, slow.loc[["fd"]]]).loc[list(engines)]
     _show_prices(found)
     for name in found.index[found["price"].isna()]:

@@ -31,7 +31,7 @@ def engine(name: str) -> Engine:
     found = get_engine(name)
     style = "european" if name == "analytic" else "american"
     price_frame(sample_book().head(1).assign(exercise=style), found, greeks="second", workers=1)
-    # Streamlit collects garbage after every run of a page: let it pass by what stays for good
+    # Streamlit collects garbage after every run of a page: exempt what stays for good
     gc.collect()
     gc.freeze()
     return found
@@ -51,14 +51,14 @@ def surrogates() -> SurrogateEngine | None:
 
 @st.cache_data(max_entries=500, show_spinner=False)
 def compared(contract: Contract, names: tuple[str, ...]) -> pd.DataFrame:
-    """Return one row an engine: price, its error against the first, time and all Greeks."""
+    """Return one row per engine: price, its error against the first, time and all Greeks."""
     greeks = (*FIVE_GREEKS, *MORE_GREEKS)
     found = compare_frame(
         pd.DataFrame([contract]),
         [engine(name) for name in names],
         greeks=greeks,
         workers=1,
-        warm_up=False,  # engines come warm
+        warm_up=False,  # engines are warm already
     )
     row = found.rows.iloc[0]
     return pd.DataFrame(
@@ -91,7 +91,7 @@ def surface(
 
 @st.cache_data(max_entries=60, show_spinner=False)
 def boundary(contract: Contract, name: str, expiries: tuple[float, ...]) -> FloatArray:
-    """Return the exercise boundary of an American."""
+    """Return the exercise boundary of an American option."""
     return sweeps.exercise_boundary(contract, engine(name), np.array(expiries))
 
 

@@ -12,7 +12,7 @@ from pricing.options import Exercise
 from pricing.tables import csv_bytes, parquet_bytes, parse_table
 
 MAX_MEGABYTES = 50
-KEPT = " (uploaded)"  # after the name of a column that the result has, too
+KEPT = " (uploaded)"  # appended to the name of a column that the result also has
 _NONE = "(none)"
 _ALIASES = {
     "quantity": ("quantity", "qty", "position", "contracts", "size"),
@@ -24,7 +24,7 @@ _ALIASES = {
 def uploaded_table(key: str) -> pd.DataFrame | None:
     """Ask for a CSV or Parquet file; None until there is a readable one."""
     file = st.file_uploader(
-        "CSV, TSV or Parquet, one option a row",
+        "CSV, TSV or Parquet, one option per row",
         type=["csv", "tsv", "txt", "gz", "parquet", "pq"],
         key=f"{key} file",
         max_upload_size=MAX_MEGABYTES,
@@ -59,7 +59,7 @@ def map_columns(
     also: Sequence[str] = (),
     optional: Sequence[str] = ("exercise",),
 ) -> dict[str, Hashable]:
-    """Ask which column is which, with a guess; ``also`` names columns beside those of a contract.
+    """Ask which column is which, with a guess; ``also`` names columns besides those of a contract.
 
     Returns what was chosen; a needed column without a label is missing from it.
     """
@@ -103,13 +103,13 @@ def exercise_choice(columns: dict[str, Hashable], key: str) -> Exercise | None:
 
 
 def say_assumed(assumed: Sequence[str]) -> None:
-    """Show what the library took for granted in a table, or found odd."""
+    """Show what the library assumed about a table, or found odd."""
     for text in assumed:
         st.warning(formats.plain(text), icon=":material/percent:")
 
 
 def say_missing(missing: Sequence[str], frame: pd.DataFrame) -> None:
-    """Tell which columns nobody pointed at, and which there are."""
+    """Say which needed columns were not chosen, and which columns there are."""
     there = formats.plain(", ".join(map(str, frame.columns[:30])))
     st.error(
         f"No column for {formats.plain(', '.join(missing))}: choose one above under Columns. The "
@@ -118,12 +118,12 @@ def say_missing(missing: Sequence[str], frame: pd.DataFrame) -> None:
 
 
 def missing_columns(chosen: dict[str, Hashable], without: Sequence[str] = ()) -> list[str]:
-    """Return the needed columns nobody pointed at; exercise may be chosen for all rows."""
+    """Return the needed columns that were not chosen; exercise may be chosen for all rows."""
     return [n for n in ALIASES if n not in chosen and n != "exercise" and n not in without]
 
 
 def download_buttons(frame: pd.DataFrame, name: str) -> None:
-    """Offer a table as CSV and as Parquet; the files are made when asked for."""
+    """Offer a table as CSV and as Parquet; the files are made on demand."""
     makers: dict[str, tuple[Callable[[], bytes], str]] = {
         "csv": (lambda: csv_bytes(frame), "text/csv"),
         "parquet": (lambda: parquet_bytes(frame), "application/vnd.apache.parquet"),

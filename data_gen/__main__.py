@@ -42,7 +42,7 @@ _RANGES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; exit codes as :mod:`amo.command_line` has them."""
+    """Run one command; the exit codes are those of :mod:`amo.command_line`."""
     args = _parser().parse_args(_with_verb(sys.argv[1:] if arguments is None else arguments))
     return run(
         lambda: int(args.run(args)),
@@ -145,7 +145,7 @@ def _summary(make: Callable[..., DataSet]) -> str:
 
 
 def _words(make: Callable[..., DataSet]) -> dict[str, str]:
-    """Return what the docstrings of a set's class say of its settings."""
+    """Return what the docstrings of a set's class say about its settings."""
     found: dict[str, str] = {}
     for parent in reversed(inspect.getmro(make)):  # type: ignore[arg-type]  # sets are classes
         text = inspect.cleandoc(parent.__doc__ or "").partition("----------\n")[2]
@@ -260,7 +260,7 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _record(path: Path, manifest: Manifest, checks: Sequence[Check]) -> None:
-    """Put what was found of a set into a results file, beside other sets."""
+    """Add the findings about a set to a results file, beside other sets."""
     results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"sets": {}}
     results["command"] = "python -m data_gen verify data/NAME --points N --json FILE"
     results["sets"][manifest.name] = {

@@ -32,7 +32,7 @@ _CHUNK = 64
 
 
 def default_build() -> dict[str, dict[str, Any]]:
-    """Return what the last measured default build says of each set; empty if never measured."""
+    """Return what the last measured default build says about each set; empty if never measured."""
     if not _MEASURED.exists():
         return {}
     return dict(json.loads(_MEASURED.read_text(encoding="utf-8"))["sets"])
@@ -41,7 +41,7 @@ def default_build() -> dict[str, dict[str, Any]]:
 def run() -> dict[str, Any]:
     """Measure label throughput, QuantLib's, their ratio, and the memory of a build.
 
-    Both sides of the ratio run in one and the same worker process, on one core.
+    Both sides of the ratio run in the same worker process, on one core.
     """
     few = random_options(300, seed=5, is_american=True)
     own = AmericanSet(states=32)
@@ -77,7 +77,7 @@ def run() -> dict[str, Any]:
 
 
 def as_text(results: dict[str, Any]) -> str:
-    """Return the results for people."""
+    """Return the results as plain text."""
     peak = max(results["peak_megabytes_with_two_workers"].values())
     return (
         f"{results['surfaces_per_second_and_core']:,.0f} surfaces per second and core, "

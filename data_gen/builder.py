@@ -56,8 +56,8 @@ def build(
 ) -> Report:
     """Make a set in ``out``, or finish one that was interrupted there.
 
-    Shards are written beside and renamed, and the manifest after each, so whatever is listed is
-    whole. A folder with other settings is refused unless ``overwrite``.
+    Shards are written under another name and renamed, and the manifest after each, so every listed
+    shard is whole. A folder with other settings is refused unless ``overwrite``.
     """
     start = time.perf_counter()
     done = _open(dataset, name, out, overwrite=overwrite)
@@ -65,7 +65,7 @@ def build(
     if progress is not None:
         progress(len(done), dataset.n_shards)
     try:
-        _write_manifest(dataset, name, out, done)  # whose folder this is, before the first shard
+        _write_manifest(dataset, name, out, done)  # marks the folder before the first shard
         for index, shard in _made(dataset, out, missing, workers):
             done[index] = shard
             _write_manifest(dataset, name, out, done)
@@ -167,7 +167,7 @@ def _made(
 def worker_pool(workers: int) -> ProcessPoolExecutor:
     """Return a pool of processes that make shards.
 
-    They keep freed memory (glibc; elsewhere the setting means nothing): giving the pages of every
+    They keep freed memory (glibc; elsewhere the setting has no effect): giving the pages of every
     surface back and faulting them in again would cost as much as solving it.
     """
     for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):
@@ -177,7 +177,7 @@ def worker_pool(workers: int) -> ProcessPoolExecutor:
 
 
 def _start_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and stops the pool
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and stops the pool
     follow_parent()
 
 

@@ -21,7 +21,7 @@ class Shard:
     Attributes
     ----------
     arrays
-        Equally many rows each, one sample a row.
+        Equally long, one sample per row.
     n_dropped
         Samples left out because their label error was above the set's gate.
     worst_error
@@ -45,7 +45,7 @@ class Check:
 
     @property
     def is_met(self) -> bool:
-        """Whether every point agrees; a check of no point is not met."""
+        """Whether every point agrees; a check of no points is not met."""
         return self.n_points > 0 and self.largest <= self.allowed
 
 
@@ -65,7 +65,7 @@ class DataSet(Protocol):
         """What each array holds, and in which unit."""
 
     def settings(self) -> dict[str, Any]:
-        """Return everything that determines the bytes, as JSON holds it."""
+        """Return everything that determines the bytes, in JSON form."""
 
     def split(self, shard: int) -> str:
         """Return the split a shard belongs to."""
@@ -74,14 +74,14 @@ class DataSet(Protocol):
         """Make one shard."""
 
     def check(self, arrays: Arrays, n_points: int, rng: np.random.Generator) -> list[Check]:
-        """Solve some stored points again by a referee."""
+        """Solve some stored points again with a referee."""
 
     def picture(self, arrays: Arrays) -> "Figure":
         """Draw a few samples."""
 
 
 def split_of(shard: int, n_shards: int, held_out: float = 1 / 16) -> str:
-    """Give the last shards to test, those before to validation, the others to train."""
+    """Give the last shards to test, those before them to validation, the others to train."""
     n_held = max(1, round(held_out * n_shards))
     if shard >= n_shards - n_held:
         return "test"

@@ -18,7 +18,7 @@ _SCENE = {
 
 
 def draw_surfaces(arrays: Arrays, labels: Sequence[str], n_shown: int = 4) -> go.Figure:
-    """Draw a few surfaces of a serving set as points in 3-D, a drop-down choosing the quantity."""
+    """Draw a few surfaces of a serving set as points in 3-D, with a drop-down for the quantity."""
     states = np.linspace(0, len(arrays["rate"]) - 1, n_shown).astype(int)
     vols = np.linspace(0, arrays["volatility"].shape[1] - 1, n_shown).astype(int)
     rows = list(zip(states, vols, strict=True))

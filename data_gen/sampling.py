@@ -1,4 +1,4 @@
-"""Low-discrepancy points that any shard can make for itself."""
+"""Low-discrepancy points that any shard can make by itself."""
 
 import numpy as np
 from scipy.stats import qmc

@@ -1,4 +1,4 @@
-"""Sets that are told how many samples each split has."""
+"""Sets with a given number of samples in each split."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class SizedSet(ABC):
     """Samples numbered from train through validation to test, in shards that no two splits share.
 
-    Subclasses add settings of their own as fields, and ``least`` says how small each may be.
+    Subclasses add their own settings as fields, and ``least`` says how small each may be.
     """
 
     shard_size: ClassVar[int] = 64
@@ -59,7 +59,7 @@ class SizedSet(ABC):
         return sum(n for _, _, n in self._shards)
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings; what else determines the bytes is the code of this version."""
+        """Return the settings; apart from these, only this version's code determines the bytes."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def split(self, shard: int) -> str:
@@ -82,7 +82,7 @@ class SizedSet(ABC):
 
     @abstractmethod
     def check(self, arrays: Arrays, n_points: int, rng: np.random.Generator) -> list[Check]:
-        """Solve some stored samples again by a referee."""
+        """Solve some stored samples again with a referee."""
 
     @abstractmethod
     def picture(self, arrays: Arrays) -> "Figure":
@@ -116,4 +116,4 @@ class SampleSet(SizedSet):
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> tuple[Arrays, float]:
-        """Return one sample and an estimate of its own relative error."""
+        """Return one sample and an estimate of its relative error."""

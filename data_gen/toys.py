@@ -2,7 +2,7 @@
 
 ``antiderivative``: f ↦ ∫_0^x f, exact. ``diffusion``: k ↦ u with -(k u')' = 1 on (0, 1) and
 u(0) = u(1) = 0, by quadrature of the closed form u(x) = ∫_0^x (c - y) / k(y) dy with c such that
-u(1) = 0. Points differ from sample to sample, and their number too: the rest is masked.
+u(1) = 0. Points and their number differ from sample to sample: the rest is masked.
 """
 
 from abc import ABC, abstractmethod

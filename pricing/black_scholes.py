@@ -156,7 +156,7 @@ def _log_time_value_over(s: FloatArray, x: FloatArray, goal: FloatArray) -> Floa
 
 
 def _d1_d2(log_forward: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return d1 and d2, cut at ±39 so that products with the density vanish instead of NaN."""
+    """Return d1 and d2, cut at ±39 so that products with the density vanish, not NaN."""
     is_flat = s < 1e-300
     ratio = log_forward / np.where(is_flat, 1.0, s)
     if is_flat.any():

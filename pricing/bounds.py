@@ -1,4 +1,4 @@
-"""What is known of an option without solving anything.
+"""What is known about an option without solving anything.
 
 Payoff, no-arbitrage bounds of prices and Greeks, whether early exercise can pay, and the value at
 zero volatility.
@@ -22,7 +22,7 @@ def intrinsic(spot: FloatArray, strike: FloatArray, is_call: npt.ArrayLike) -> F
 def never_exercised_early(
     rate: FloatArray, dividend_yield: FloatArray, is_call: npt.ArrayLike
 ) -> BoolArray:
-    """Tell where an American is worth its European: put with r <= 0 and r <= q; call mirrored."""
+    """Tell where early exercise never pays: put with r <= 0 and r <= q; call mirrored."""
     paid = np.where(is_call, dividend_yield, rate)  # what the exercised leg earns
     lost = np.where(is_call, rate, dividend_yield)
     return (paid <= 0) & (paid <= lost)
@@ -74,7 +74,7 @@ def best_fixed_exercise(
     dividend_yield: FloatArray,
     is_call: npt.ArrayLike,
 ) -> FloatArray:
-    """Return an American's value as volatility goes to zero.
+    """Return the value of an American option as volatility goes to zero.
 
     The supremum over t in [0, expiry] of ±(S e^{-qt} - K e^{-rt}), or zero: the forward is then
     certain, and so is the best time to exercise, an end of the interval or the stationary point
@@ -97,7 +97,7 @@ def greek_bounds(options: Options, name: str) -> tuple[FloatArray | float, Float
 
     Prices are convex in spot and rise with volatility. An option is a claim to one asset and one
     strike, discounted: delta is at most what is left of an asset, and a rate moves the price by at
-    most the time to expiry on that leg. An American is worth no less with more time left.
+    most the time to expiry on that leg. More time never makes an American option worth less.
     """
     if name in ("gamma", "vega"):
         return 0.0, np.inf
@@ -117,8 +117,8 @@ def greek_bounds(options: Options, name: str) -> tuple[FloatArray | float, Float
 def project(options: Options, values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Return prices and Greeks moved to the nearest value within their bounds; NaN stays NaN.
 
-    Only what is no possible answer changes. The price of an American is also held above its
-    European where an engine gives that, see :func:`pricing.engines.evaluate`.
+    Only impossible values change. :func:`pricing.engines.base.evaluate` also keeps an American
+    price at or above the European one.
     """
     bounded = dict(values)
     for name, column in values.items():

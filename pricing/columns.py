@@ -1,6 +1,6 @@
 """The option frame: which columns a book has, what they mean, and what is wrong with a bad one.
 
-A book is a :class:`pandas.DataFrame` with one option a row. :func:`pricing.reading.read_options`
+A book is a :class:`pandas.DataFrame` with one option per row. :func:`pricing.reading.read_options`
 turns it into :class:`Options`, plain arrays that every engine takes, and a list of
 :class:`BadRows`.
 
@@ -42,7 +42,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 OPTION_TYPES: Mapping[object, bool] = {"call": True, "c": True, "put": False, "p": False}
 EXERCISES: Mapping[object, bool] = {"american": True, "a": True, "european": False, "e": False}
 
-# Closed ranges. The outer ones only keep exp() and ratios finite; they are no market view.
+# Closed ranges. The outer ones only keep exp() and ratios finite; they express no market view.
 RANGES: Mapping[str, tuple[float, float]] = {
     "spot": (1e-50, 1e50),
     "strike": (1e-50, 1e50),
@@ -54,12 +54,12 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "quantity": (-1e15, 1e15),  # positions, where a book has them
 }
 MAX_ACCRUAL = 500.0  # of |rate| * expiry and |dividend_yield| * expiry
-# Columns of shares of one, and the median size above which one probably holds per cent.
+# Columns of fractions, and the median size above which a column probably holds per cent.
 PER_CENT: Mapping[str, float] = {"rate": 0.5, "dividend_yield": 0.5, "volatility": 3.0}
 
 
 class AssumptionWarning(UserWarning):
-    """Something that a frame does not say was assumed; the message says what, and how to say it."""
+    """Something the frame does not say was assumed; the message says what, and how to state it."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def good_rows(n_rows: int, problems: Iterable[BadRows]) -> BoolArray:
 
 
 def error_texts(n_rows: int, problems: Iterable[BadRows]) -> npt.NDArray[np.object_]:
-    """Return one text a row: its reasons joined by "; ", or the empty string."""
+    """Return one text per row: its reasons joined by "; ", or the empty string."""
     texts = np.full(n_rows, "", dtype=object)
     for problem in problems:
         for row in problem.rows:
@@ -132,7 +132,7 @@ def find_columns(
     columns
         Overrides, ``{"spot": "Px_Last"}``; they win over names and aliases.
     unread
-        Columns that are not wanted, there or not.
+        Columns to ignore, whether present or not.
     """
     present = list(labels)
     overrides = dict(columns or {})
@@ -166,7 +166,7 @@ def find_columns(
 def guess_columns(frame: pd.DataFrame) -> dict[str, Hashable | None]:
     """Return the likely label of every column of the option frame, None where there is no guess.
 
-    Of several candidates for a number, one that holds numbers is likelier.
+    Of several candidates for a numeric column, one that holds numbers is preferred.
     """
     guess: dict[str, Hashable | None] = {}
     for name in ALIASES:

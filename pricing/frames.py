@@ -1,4 +1,4 @@
-"""Books in, books out: the DataFrame doors of the library."""
+"""Books in, books out: the DataFrame functions of the library."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
@@ -57,7 +57,7 @@ def price_frame(
     Parameters
     ----------
     frame
-        One option a row; columns and units in :mod:`pricing.columns`. It is not changed.
+        One option per row; columns and units in :mod:`pricing.columns`. It is not changed.
     engine
         A name of :data:`pricing.ENGINES`, or an engine.
     greeks
@@ -67,9 +67,9 @@ def price_frame(
         "natural": theta and charm per year, vega, rho and the like per 1.00. "market": per day,
         and per 1 % of volatility or rate.
     error_bars
-        Also ``price_error``, what the engine says of its error. "fd": the estimate of this very
+        Also ``price_error``, the error that the engine states. "fd": an estimate for this very
         row. "amo": what at least 99 of 100 contracts like this one stay below, as measured; NaN
-        where another engine answered.
+        where another engine priced the row.
     out_of_domain
         Rows that engine "amo" was not trained for: "fallback" prices them by the closed form
         (European) or QuantLib (American), "nan" leaves them empty, "raise" treats them as bad rows.
@@ -82,12 +82,11 @@ def price_frame(
     columns
         Where the frame's names differ: ``{"spot": "Px_Last"}``.
     workers
-        Threads (amo, fd; by default one a core) or processes (quantlib; by default one; guard
-        your script by ``if __name__ == "__main__"`` where you want more). Numbers do not depend on
-        it.
+        Threads (amo, fd; by default one per core) or processes (quantlib; by default one; for more,
+        guard your script with ``if __name__ == "__main__"``). The numbers do not depend on it.
     progress
-        True or False for a bar after a second of work; by default on a terminal only. Or a
-        function of rows done and rows in all.
+        True or False: whether to show a bar after a second of work; by default only on a terminal.
+        Or a function, called with the number of rows done and the total.
 
     Returns
     -------
@@ -139,13 +138,13 @@ def implied_vol_frame(
 ) -> pd.DataFrame:
     """Invert quotes to volatilities.
 
-    Takes the frame of :func:`price_frame` with a column of quotes and no need of ``volatility``.
+    Takes the frame of :func:`price_frame` with a column of quotes; ``volatility`` is not needed.
     Adds ``implied_volatility``, ``engine`` and ``error``: a quote without a volatility gets
-    NaN and the reason, never an exception; ``errors`` rules only unreadable rows. Europeans are
-    inverted by the closed form, Americans with the engine's prices; engine "amo" inverts both where
-    it was trained, ``out_of_domain`` ("fallback", "nan") says what happens to the others, and
-    ``error_bars`` adds ``implied_volatility_error``: the stated error of the price over vega. Where
-    that is large, the quote has less time value than the model can see.
+    NaN and the reason, never an exception; ``errors`` concerns unreadable rows only. European
+    options are inverted by the closed form, American ones with the engine's prices; engine "amo"
+    inverts both where it was trained, ``out_of_domain`` ("fallback", "nan") says what happens to
+    the others, and ``error_bars`` adds ``implied_volatility_error``: the stated price error over
+    vega. Where that is large, the quote has less time value than the surrogate can resolve.
     """
     chosen = registry.get_engine(engine)
     inverts = isinstance(chosen, Inverts)
@@ -164,7 +163,7 @@ def implied_vol_frame(
     _check_choice("out_of_domain", out_of_domain, ("fallback", "nan"))
     options, problems = read_options(frame, columns, ("volatility",), exercise)
     root = np.sqrt(np.maximum(options.expiry, 1e-12))  # NaN stays NaN
-    options = options.with_values(volatility=0.5 / root)  # a mild one, to ask who is refused
+    options = options.with_values(volatility=0.5 / root)  # a moderate one, to find refused rows
     if not inverts:
         problems += _routes(chosen, options, good_rows(len(frame), problems), "raise")[1]
     _raise_if_wanted(problems, errors, frame)
@@ -194,7 +193,7 @@ def implied_vol_frame(
 
 
 def _volatility_error(engine: Engine, options: Options, volatility: FloatArray) -> FloatArray:
-    """Return the stated price error over the European's vega; infinite where that is nothing."""
+    """Return the stated price error over the European vega; infinite where vega is zero."""
     solved = options.with_values(volatility=volatility)
     stated = evaluate(engine, solved, ("price_error",))[0]["price_error"]
     vega = closed_form(solved, ("vega",))["vega"]
@@ -244,9 +243,9 @@ def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
 def _routes(
     engine: Engine, options: Options, is_readable: BoolArray, out_of_domain: OutOfDomain
 ) -> tuple[list[Route], list[BadRows]]:
-    """Send readable rows to the engine, and those it refuses where the caller wants them.
+    """Send readable rows to the engine, and those it refuses where ``out_of_domain`` says.
 
-    Every engine is asked once which rows it takes. Rows that nobody takes are bad ones.
+    Every engine is asked once which rows it takes. Rows that no engine takes are bad rows.
     """
     is_taken, refused = _asked(engine, options, is_readable)
     routes = [Route(engine, np.flatnonzero(is_taken))]
@@ -282,7 +281,7 @@ def _follow(
     workers: int | None,
     progress: Callable[[int], None] | None,
 ) -> tuple[Values, list[BadRows]]:
-    """Evaluate every route; rows of none are NaN, and so is an error that nobody states."""
+    """Evaluate every route; rows without a route are NaN, as are errors that no engine states."""
     values: Values = {}
     problems: list[BadRows] = []
     for engine, rows in routes:
@@ -308,7 +307,7 @@ def _raise_if_wanted(problems: Sequence[BadRows], errors: Errors, frame: pd.Data
 
 
 def _engine_column(routes: Sequence[Route], is_good: BoolArray) -> "pd.Categorical[Any]":
-    """Return who priced each row; nobody priced the bad ones."""
+    """Return the name of the engine that priced each row, missing for bad rows."""
     codes = np.full(len(is_good), -1, dtype=np.int8)
     for number, route in enumerate(routes):
         codes[route.rows] = number
@@ -324,7 +323,7 @@ def _failed(failures: Mapping[int, str], rows: IntArray) -> list[BadRows]:
 
 
 def _in_place(values: FloatArray, rows: IntArray, n_rows: int) -> FloatArray:
-    """Return one value a row of the frame, NaN where no row was priced."""
+    """Return one value per row of the frame, NaN for rows that were not priced."""
     if len(rows) == n_rows:
         return values
     spread = np.full(n_rows, np.nan)

@@ -15,15 +15,15 @@ from pricing.options import Options
 from pricing.roots import find_roots
 
 _TOLERANCE = 1e-8  # of volatility
-_LOWEST, _HIGHEST = 1e-3, 10.0  # volatilities tried for Americans
-_NEAR, _MARGIN = 0.55, 1e-3  # around the European's: where the search looks first
+_LOWEST, _HIGHEST = 1e-3, 10.0  # volatilities tried for American options
+_NEAR, _MARGIN = 0.55, 1e-3  # around the European volatility: where the search looks first
 _FAINT = 1e-6  # per unit strike: less time value than this is lost in every engine's own error
-_RESOLUTION = 1e-12  # per unit strike: time values are told apart down to this
+_RESOLUTION = 1e-12  # per unit strike: time values are resolved down to this
 _TOO_SMALL = "time value is too small to hold a volatility"
 
 
 class Inverted(NamedTuple):
-    """Volatilities, NaN where there is none; who found each, None for nobody; and why not."""
+    """Volatilities, NaN where there is none; the engine that found each, or None; and reasons."""
 
     volatility: FloatArray
     engine: npt.NDArray[np.object_]
@@ -41,11 +41,11 @@ def implied_volatility(
 ) -> Inverted:
     """Return the volatility at which each option is worth its price; NaN with a reason if none.
 
-    ``options.volatility`` is not read. A bounded engine inverts what it knows, and the rest falls
-    back to formula and QuantLib, or not. Otherwise Europeans are inverted by the closed form
-    whatever the engine, and Americans by a bracketed search on the engine's prices. An American's
-    time value below 1e-6 of the strike is smaller than the error of the engines that would have to
-    explain it, and gets no volatility.
+    ``options.volatility`` is not read. A bounded engine inverts the rows in its domain; the rest
+    fall back to the formula and QuantLib, if wanted. Otherwise European options are inverted by the
+    closed form whatever the engine, and American ones by a bracketed search on the engine's prices.
+    An American time value below 1e-6 of the strike is smaller than the errors of the engines that
+    would have to explain it, and gets no volatility.
     """
     low, high = bounds.bounds(options)
     dead = options.expiry <= 0
@@ -103,10 +103,10 @@ def _solve(
     workers: int | None,
     progress: Callable[[int], None] | None,
 ) -> None:
-    """Invert the rows by closed form and search, and enter what is found.
+    """Invert the rows by closed form and search, and store the results in ``found``.
 
-    An American is worth no less than its European, so the European's implied volatility bounds it
-    from above.
+    An American option is worth at least as much as the European one, so the European implied
+    volatility is an upper bound.
     """
     chosen = options.take(rows)
     european = np.full(len(options), np.nan)
@@ -138,7 +138,7 @@ def _search(
 ) -> FloatArray:
     """Bracket and solve ln(time value at a volatility / quoted one) = 0 for American rows.
 
-    The logarithm is nearly straight where the time value itself is all but flat.
+    The logarithm is nearly straight where the time value itself is almost flat.
     """
     lowest, strike = bounds.bounds(options)[0][rows], options.strike[rows]
 

@@ -1,4 +1,4 @@
-"""Messages of the library in words of the command line."""
+"""Library messages in the words of the command line."""
 
 import re
 import warnings
@@ -20,7 +20,7 @@ _FLAGS = {
 
 
 def in_flags(text: str) -> str:
-    """Return a message of the library in words of the command line."""
+    """Return a library message in the words of the command line."""
     text = re.sub(r'columns=\{"(\w+)": ([^}]*)\}', r"--column \1=\2", text)
     text = re.sub(r"rename or frame.drop\(columns=\[(.*)\]\)", r"rename or remove \1", text)
     for ours, theirs in _FLAGS.items():

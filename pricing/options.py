@@ -51,7 +51,7 @@ class Options:
     def quoted_terms(
         self,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]:
-        """What is known of a quoted option: its terms without the volatility."""
+        """What is known about a quoted option: its terms without the volatility."""
         return (*self.terms[:5], self.is_call)
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Self:

@@ -1,7 +1,7 @@
-"""Work cut over processes, for libraries that hold Python's lock while they compute.
+"""Work split across processes, for libraries that hold Python's lock while they compute.
 
-Starting processes takes seconds, so that is done only where the work is longer, and once: they wait
-for more until this process ends.
+Starting processes takes seconds, so they are started only for longer work, and once: they wait for
+more until this process ends.
 """
 
 import multiprocessing
@@ -17,8 +17,8 @@ from amo.system import follow_parent
 
 _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
-_START = 4.0  # seconds of work that are worth starting processes for
-_SEND = 0.1  # and that are worth sending to processes that wait
+_START = 4.0  # seconds of work worth starting processes for
+_SEND = 0.1  # seconds of work worth sending to waiting processes
 
 
 class _Pool(NamedTuple):
@@ -36,7 +36,7 @@ def in_processes(
     """Yield the answers to tasks in their order.
 
     The first task is done here, and its time says whether the rest goes to ``workers`` processes.
-    ``work`` and tasks are pickled to processes of our own making.
+    ``work`` and tasks are pickled, to processes started here only.
     """
     if not tasks:
         return
@@ -56,11 +56,11 @@ def in_processes(
 
 
 def _processes(workers: int) -> ProcessPoolExecutor:
-    """Return that many processes: those that wait, or new ones in their place."""
+    """Return a pool of that many processes: the waiting one, or a new one in its place."""
     global _pool  # noqa: PLW0603  # processes belong to the process that started them
     with _lock:
         if _pool is not None and _pool.workers != workers:
-            _pool.executor.shutdown(wait=False)  # what others gave it is still done
+            _pool.executor.shutdown(wait=False)  # work that others submitted is still done
             _pool = None
         if _pool is None:
             context = multiprocessing.get_context("spawn")
@@ -70,7 +70,7 @@ def _processes(workers: int) -> ProcessPoolExecutor:
 
 
 def _forget() -> None:
-    """Start processes anew when they are next needed; a forked child has none of its parent's."""
+    """Forget the pool, so that the next use starts a new one; a forked child inherits none."""
     global _pool, _lock
     _pool, _lock = None, threading.Lock()
 

@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on a terminal, or a function of the caller's."""
+"""The progress of long work: a bar on a terminal, or the caller's own function."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ Advance = Callable[[int], None] | None  # called with the number of rows just do
 
 @contextmanager
 def progress_bar(progress: Progress, total: int, text: str) -> Iterator[Advance]:
-    """Yield what engines call with the number of rows just done: a bar, a caller's hook or None."""
+    """Yield what engines call with the number of rows just done: a bar, a user's hook or None."""
     if callable(progress):
         hook, done = progress, 0
 

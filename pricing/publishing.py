@@ -18,10 +18,10 @@ from pricing.surrogate.store import models_folder
 
 
 def publish(run: Path, out: Path | None = None, contracts: int = 5_000, seed: int = 2_026) -> Path:
-    """Put a finished run among the models, its errors measured; return its folder there.
+    """Measure a finished run's errors and put it among the models; return its folder there.
 
-    A run is refused that is not finished, or whose data, domain, model or coding are not those of
-    the experiment that it names. What stood there before is replaced only when everything else has
+    A run is refused if it is not finished, or if its data, domain, model or coding are not those of
+    the experiment that it names. What was there before is replaced only when everything else has
     succeeded.
     """
     _, recipe = checkpoint.load(run)
@@ -39,7 +39,7 @@ def publish(run: Path, out: Path | None = None, contracts: int = 5_000, seed: in
 
 
 def _check(recipe: Recipe, experiment: Experiment, run: Path) -> None:
-    """Refuse a run that is not the experiment whose name it has, on the data it needs."""
+    """Refuse a run that does not match the experiment it names, or that experiment's data."""
     data, training = recipe.notes["data"], recipe.notes["training"]
     for what, found, wanted in (
         ("data of the set", data.get("set"), experiment.problem.name),
@@ -58,7 +58,7 @@ def measure(model: Path, contracts: int = 5_000, seed: int = 2_026) -> tuple[flo
     """Measure a model's errors into its metrics.json; return price RMSE in box and domain."""
     try:
         known = checkpoint.read_metrics(model)
-    except CheckpointError:  # missing, of other weights or of an older version: measured anew here
+    except CheckpointError:  # missing, for other weights or of an older version: measured anew here
         known = {}
     found = assess(Surrogate.load(model, is_measured=False), contracts, seed)
     checkpoint.write_metrics({**known, **found}, model)

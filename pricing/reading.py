@@ -27,7 +27,7 @@ from pricing.columns import (
 )
 from pricing.options import Exercise, Options
 
-_SAMPLE = 10_000  # rows that a column's median is taken of
+_SAMPLE = 10_000  # rows from which a column's median is taken
 
 
 def read_options(
@@ -41,9 +41,9 @@ def read_options(
     """Read a frame into arrays and say what is wrong with it, all rows in one pass.
 
     ``exercise`` is the style of all rows of a frame without such a column; with neither, European
-    is assumed. What is assumed, and what looks like per cent, is added to ``assumed``; where that
+    is assumed. Assumptions, and columns that look like per cent, are added to ``assumed``; if that
     is None, the caller's caller gets an :class:`AssumptionWarning`. Columns named in ``unread`` are
-    NaN in the answer, and European. Rows named in a problem hold unusable values.
+    NaN in the answer, an unread exercise is European. Rows named in a problem hold unusable values.
     """
     if not isinstance(frame, pd.DataFrame):
         raise OptionFrameError(f"expected a pandas DataFrame, got {type(frame).__name__}")
@@ -79,14 +79,14 @@ def read_options(
         assumed += texts
     else:
         for text in texts:
-            warnings.warn(text, AssumptionWarning, stacklevel=3)  # who called price_frame and such
+            warnings.warn(text, AssumptionWarning, stacklevel=3)  # at the call of price_frame
     return Options(**numbers, is_call=is_call, is_american=is_american), problems
 
 
 def _like_per_cent(
     numbers: Mapping[str, FloatArray], found: Mapping[str, Hashable]
 ) -> Iterator[str]:
-    """Yield a text for each column whose median would be a rate or volatility in per cent only."""
+    """Yield a text for each column whose median makes sense only as per cent."""
     for name, most in PER_CENT.items():
         some = numbers[name][:: max(1, len(numbers[name]) // _SAMPLE)]
         known = some[np.isfinite(some)]
@@ -100,7 +100,7 @@ def _like_per_cent(
 
 
 def read_numbers(name: str, column: "pd.Series[Any]", problems: list[BadRows]) -> FloatArray:
-    """Return a column as float64, reporting what is no finite number in the range of ``name``."""
+    """Return a column as float64; report cells that are not finite numbers in ``name``'s range."""
     values, is_text = _as_float(name, column, problems)
     low, high = RANGES[name]
     if len(values) == 0 or (values.min() >= low and values.max() <= high):  # NaN compares false
@@ -127,7 +127,7 @@ def _report(problems: list[BadRows], column: str, mask: BoolArray, reason: str) 
 def _as_float(
     name: str, column: "pd.Series[Any]", problems: list[BadRows]
 ) -> tuple[FloatArray, BoolArray]:
-    """Convert to float64; the mask tells the cells that hold something, but no number."""
+    """Convert to float64; the mask marks cells that hold something other than a number."""
     dtype = column.dtype
     none = np.zeros(len(column), dtype=np.bool_)
     is_number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
@@ -147,10 +147,10 @@ def _as_float(
 
 
 def _cell_to_float(cell: object) -> float:
-    if isinstance(cell, bool | np.bool_ | np.ndarray):  # an array of one would become its number
+    if isinstance(cell, bool | np.bool_ | np.ndarray):  # an array of one element would convert
         return np.nan
     try:
-        return float(cell)  # type: ignore[arg-type]  # whatever refuses is no number
+        return float(cell)  # type: ignore[arg-type]  # whatever raises is not a number
     except (TypeError, ValueError, OverflowError):
         return np.nan
 
@@ -165,7 +165,7 @@ def _share(cell: object) -> float:
 def _is_missing(cell: object) -> bool:
     try:
         return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))  # type: ignore[call-overload]
-    except ArithmeticError:  # a signalling NaN of decimal: there, but no number
+    except ArithmeticError:  # decimal's signalling NaN: present, but not a number
         return False
 
 
@@ -177,7 +177,7 @@ def _words(
         return column.to_numpy()
     try:
         codes, uniques = pd.factorize(column)
-    except (TypeError, NotImplementedError):  # unhashable cells, lists: no word at all
+    except (TypeError, NotImplementedError):  # unhashable cells such as lists are not words
         cells = column.astype(object).map(lambda cell: cell if _is_word(cell) else "?")
         codes, uniques = pd.factorize(cells)
     known: list[bool | None] = [_meaning(word, name, meanings) for word in uniques]

@@ -27,9 +27,9 @@ def find_roots(
     Parameters
     ----------
     function
-        Takes tries and the numbers of their rows; asked only for rows that are not solved yet.
+        Takes trial values and the numbers of their rows; called only for rows not solved yet.
     narrow, wide
-        Where the root probably is, and where it is looked for if it is not there.
+        Where the root probably is, and where to look if it is not there.
     tolerance, residual
         A row is solved when x is known to the first, or the function is below the second.
     progress

@@ -1,7 +1,7 @@
-"""Tables on disk and on standard input and output: CSV, TSV and Parquet; nothing is half written.
+"""Tables on disk and on standard input and output: CSV, TSV and Parquet; never half written.
 
-Files come from anywhere, so what would be expensive to parse is refused before it is parsed: a
-header of very many columns (pandas makes equal names unique one by one), or more rows or memory
+Files come from anywhere, so whatever would be expensive to parse is refused beforehand: a header
+of very many columns (pandas makes equal names unique one by one), or more rows or memory
 than a book can have (compressed files hold a thousand times their size).
 """
 
@@ -28,7 +28,7 @@ STANDARD = Path("-")  # standard input or output, as CSV
 MAX_COLUMNS = 2_000
 MAX_ROWS = 50_000_000
 MAX_BYTES = 4 << 30  # of a table before it is compressed
-_HEAD = 1 << 20  # bytes of a text from which its layout is told
+_HEAD = 1 << 20  # bytes of a text from which its layout is recognised
 _SEPARATORS = (",", ";", "\t", "|")
 _SUFFIXES = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -73,7 +73,7 @@ def _parse(file: IO[bytes], name: str, max_bytes: int) -> pd.DataFrame:
 
 
 def _separator(first: str) -> str:
-    """Return what parts the columns of a header: the one of the usual that it has most of."""
+    """Return the separator of a header: the usual one that occurs most often."""
     return max(_SEPARATORS, key=first.count)
 
 
@@ -87,7 +87,7 @@ def _check_width(records: list[list[str]], name: str) -> None:
 
 
 def _decimal(records: list[list[str]], name: str) -> str:
-    """Return the decimal sign of a table whose columns are parted by semicolons."""
+    """Return the decimal sign of a table whose columns are separated by semicolons."""
     fields = [field.strip() for record in records for field in record]
     has_comma = any(re.fullmatch(r"[-+]?\d*,\d+", field) for field in fields)
     if has_comma and any(re.fullmatch(r"[-+]?\d*\.\d+", field) for field in fields):
@@ -107,9 +107,9 @@ def _decompressed(file: IO[bytes], name: str, max_bytes: int) -> IO[bytes]:
 
 
 def _read_parquet(file: IO[bytes], name: str, max_bytes: int) -> pd.DataFrame:
-    """Read a Parquet file whose own description says that it is a table of a possible size.
+    """Read a Parquet file if its metadata describe a table of acceptable size.
 
-    Texts stay in the dictionary that the file has of them, however often each is repeated.
+    Texts stay in the file's own dictionary, however often each is repeated.
     """
     import pyarrow as pa  # noqa: PLC0415  # slow to load, and most tables are CSV
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -138,13 +138,13 @@ def _read_parquet(file: IO[bytes], name: str, max_bytes: int) -> pd.DataFrame:
     except pa.ArrowException as error:
         raise FileError(f"cannot read {name}: {_first_line(error)}") from error
     for label in frame.columns[frame.dtypes == "category"]:
-        if label in texts:  # one object for equal texts
+        if label in texts:  # equal texts share one object
             frame[label] = frame[label].astype(object)
     return frame
 
 
 def _as_frame(table: "pa.Table") -> pd.DataFrame:
-    """Return a table of arrow as pandas left it; what pandas noted of it may be damaged."""
+    """Return an Arrow table as pandas wrote it; the metadata of pandas may be damaged."""
     try:
         frame: pd.DataFrame = table.to_pandas()
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
@@ -179,17 +179,17 @@ def parquet_bytes(frame: pd.DataFrame) -> bytes:
 
 
 def _write_parquet(frame: pd.DataFrame, out: IO[bytes] | Path) -> None:
-    named = frame.set_axis(frame.columns.map(str), axis=1)  # all that Parquet takes
+    named = frame.set_axis(frame.columns.map(str), axis=1)  # Parquet takes no other labels
     named.to_parquet(out, index=_has_index(frame))
 
 
 def _has_index(frame: pd.DataFrame) -> bool:
-    """Tell whether the index says something."""
+    """Tell whether the index carries information."""
     return not isinstance(frame.index, pd.RangeIndex)
 
 
 def _without_formula_in(label: object) -> object:
-    """Defuse a label of an index, of one level or of several."""
+    """Defuse a label of an index with one or several levels."""
     return (
         tuple(map(_without_formula, label)) if isinstance(label, tuple) else _without_formula(label)
     )
@@ -209,7 +209,7 @@ def _is_number(text: str) -> bool:
 
 
 def check_writable(path: Path) -> None:
-    """Raise FileError if a table could not be written there: ask before hours of work."""
+    """Raise FileError if a table could not be written there: to be called before hours of work."""
     if path == STANDARD:
         return
     _format(path)
@@ -218,7 +218,7 @@ def check_writable(path: Path) -> None:
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table, whole or not at all; an index that says something is kept."""
+    """Write a table, whole or not at all; an index that carries information is kept."""
     if path == STANDARD:
         sys.stdout.write(_csv(frame, ","))
         return

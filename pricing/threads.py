@@ -1,7 +1,7 @@
-"""Work cut over threads of our own, each of which computes on one core.
+"""Work split across our own threads, each of which computes on one core.
 
 Torch's own threads share every operation and wait for each other: when another program takes one
-of the cores, all of them wait. Threads that work on rows of their own lose only that core's share.
+of the cores, all of them wait. Threads that work on separate rows lose only that core's share.
 """
 
 import os
@@ -29,7 +29,7 @@ def in_threads(
 ) -> Iterator[_Answer]:
     """Yield the answers to tasks in their order, at most ``workers`` of them under way at a time.
 
-    The default is one a core. What the work raises is raised here.
+    The default is one per core. What the work raises is raised here.
     """
     pool, waiting = _threads(), deque[Future[_Answer]]()
     for task in tasks:
@@ -42,27 +42,27 @@ def in_threads(
 
 def _threads() -> ThreadPoolExecutor:
     """Return the threads of this process, started once."""
-    global _pool  # noqa: PLW0603  # threads are one process's own
+    global _pool  # noqa: PLW0603  # threads belong to one process
     with _lock:
         if _pool is None:
             n, before = n_cores(), torch.get_num_threads()
             started = threading.Barrier(n + 1)
 
             def begin() -> None:
-                torch.set_num_threads(1)  # this thread's, and what threads begin with hereafter
+                torch.set_num_threads(1)  # for this thread, and for threads started later
                 started.wait()
 
             _pool = ThreadPoolExecutor(n, thread_name_prefix="pricing")
             waiting = [_pool.submit(begin) for _ in range(n)]
             started.wait()
-            torch.set_num_threads(before)  # so that no thread of others begins with one
+            torch.set_num_threads(before)  # so that threads of others do not start with one
             for each in waiting:
                 each.result()
         return _pool
 
 
 def _forget() -> None:
-    """Let a forked child start its own: threads do not survive a fork, and locks may be held."""
+    """Let a forked child start its own threads: none survives a fork, and locks may be held."""
     global _pool, _lock
     _pool, _lock = None, threading.Lock()
 

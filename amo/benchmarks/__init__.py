@@ -1,1 +1,1 @@
-"""Problems of the literature: what is learned, from which files."""
+"""Problems from the literature: what is learned, and from which files."""

@@ -20,7 +20,7 @@ from amo.training.distributed import Workers
 from amo.training.loop import TrainingConfig
 
 _PLAN = "plan.json"
-_WARM_UP, _TIMED = 4, 8.0  # steps, and seconds, by which the pace is measured
+_WARM_UP, _TIMED = 4, 8.0  # steps and seconds over which the pace is measured
 
 
 def plan(
@@ -31,16 +31,16 @@ def plan(
     minutes: float | None,
     steps: int | None,
 ) -> tuple[int, float]:
-    """Return how many steps fill the minutes, or the steps given, and the seconds of one.
+    """Return how many steps fill the minutes, or the steps given, and the seconds per step.
 
-    ``seconds_of`` measures the seconds of a step over so many of them. A plan in ``folder`` of the
-    same identity is taken as it is.
+    ``seconds_of`` measures the seconds per step over a given number of steps. A plan in ``folder``
+    with the same identity is used as it is.
     """
     path = folder / _PLAN
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if known.get("identity") == identity:
         return int(known["steps"]), float(known["seconds_per_step"])
-    seconds = seconds_of(min(_WARM_UP, steps or _WARM_UP))  # with warming up: an upper bound
+    seconds = seconds_of(min(_WARM_UP, steps or _WARM_UP))  # includes warm-up: an upper bound
     if minutes is not None:
         seconds = seconds_of(max(_WARM_UP, round(_TIMED / seconds)))
     n = steps or max(1, round(60.0 * (minutes or 0.0) / seconds))
@@ -52,7 +52,7 @@ def plan(
 def seconds_per_step(
     operator: Operator, train: Dataset, read: Read, config: TrainingConfig, workers: Workers
 ) -> float:
-    """Return the seconds of a training step, by training a copy of an operator."""
+    """Return the seconds per training step, by training a copy of an operator."""
     trained = copy.deepcopy(operator)
     little = ArrayDataset(next(train.batches(1)))
     with TemporaryDirectory() as scratch:
@@ -73,7 +73,7 @@ def seconds_per_step(
 
 
 def _clock(workers: Workers) -> float:
-    """Return seconds of computing: on a CPU those of its threads, which no other program slows."""
+    """Return seconds of computing: on a CPU its threads' time, which no other program slows."""
     if workers.device.type == "cpu":
         return time.process_time() / torch.get_num_threads()
     return time.perf_counter()

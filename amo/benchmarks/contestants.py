@@ -1,4 +1,4 @@
-"""Who takes part: every model by name, at a size for two cores and at its papers' usual one."""
+"""The contestants: every model by name, at a size for two cores and at its papers' usual one."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,8 +13,8 @@ from amo.registry import MODELS, kind_of
 from amo.results import Budget, PaperSize, Size
 from amo.training.loop import TrainingConfig
 
-# Usual settings of the literature; AMO's defaults are its paper's. The papers that compare vary
-# the width of FNO from 32 to 64: 40 comes closest to the count of parameters that AMO's paper has.
+# Usual settings of the literature; AMO's defaults are its paper's. Papers that compare models vary
+# the width of FNO from 32 to 64: 40 comes closest to the parameter count in AMO's paper.
 _PAPER: Mapping[str, Mapping[str, Any]] = {
     "amo": {},
     "fno": {"width": 40},
@@ -47,7 +47,7 @@ _SMALL: Mapping[str, Mapping[str, Any]] = {
 }
 _SIZES = {"small": _SMALL, "paper": _PAPER}
 
-# AMO with one part changed, on 64 tokens; 32 poles just find room there, 64 do not.
+# AMO with one part changed, on 64 tokens; 32 poles just fit there, 64 do not.
 _BASE = {**_SMALL["amo"], "n_tokens": 64, "n_poles": 16}
 ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "AMO: 16 adaptive poles, TM, bidirectional": {},
@@ -115,7 +115,7 @@ def experiment_for(name: str, problem: Problem, budget: Budget, seed: int) -> Ex
 
 
 def is_grid_only(kind: str) -> bool:
-    """Return whether a model knows functions on one grid only."""
+    """Return whether a model works on one grid only."""
     return any(f.name == "grid" for f in fields(kind_of(kind).config))
 
 
@@ -125,13 +125,13 @@ def is_possible(name: str, problem: Problem) -> bool:
 
 
 def n_parameters(recipe: Recipe) -> int:
-    """Return how many weights a recipe has, without making them."""
+    """Return how many weights a recipe has, without allocating them."""
     with torch.device("meta"):
         return sum(parameter.numel() for parameter in build(recipe).parameters())
 
 
 def paper_sizes(problem: Problem, quoted: Mapping[str, float]) -> dict[str, PaperSize]:
-    """Return the parameters of all at their papers' settings, beside quoted counts in millions."""
+    """Return all parameter counts at the papers' settings, beside quoted counts in millions."""
     return {
         name: PaperSize(
             parameters=n_parameters(recipe_for(name, problem, "paper")), quoted=quoted.get(name)

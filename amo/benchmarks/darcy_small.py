@@ -70,7 +70,7 @@ def _read(path: Path, resolution: int) -> tuple[npt.NDArray[np.bool_], npt.NDArr
             f"{path}: expected n × {resolution} × {resolution} booleans and as many float32, got "
             f"{len(x)} and {len(y)} bytes"
         )
-    shape = (resolution, resolution, -1)  # the storages run through the samples first
+    shape = (resolution, resolution, -1)  # samples vary fastest in the storages
     permeability = np.frombuffer(x, np.bool_).reshape(shape).transpose(2, 1, 0)
     pressure = np.frombuffer(y, "<f4").reshape(shape).transpose(2, 1, 0)
     edges = np.abs(pressure[:, 0]).mean(), np.abs(pressure[:, :, 0]).mean()

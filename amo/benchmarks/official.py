@@ -2,8 +2,8 @@
 
 Each takes the folder where the files were downloaded and a split, "train", "validation" or "test",
 and returns float32 arrays, samples first, with no normalisation. Where the official files have no
-validation split, it is the last tenth of the training samples and train is the rest, so that the
-test samples choose nothing.
+validation split, it is the last tenth of the training samples and train is the rest, so that
+nothing is chosen on the test samples.
 """
 
 from collections.abc import Callable, Mapping
@@ -160,7 +160,7 @@ def open_reaction_diffusion(folder: Path, split: str) -> ArrayDataset:
     """Return ``source`` and ``solution`` (n, 40, 20) on space × time, in the official splits.
 
     Every sample is u = A sin(πx) exp(−gt). Train has g = 0.05, validation and test have g = 1: they
-    lie outside of what was trained on.
+    lie outside the training data.
     """
     return ArrayDataset(_read_reaction(folder, _chosen(split, _SUFFIXES)))
 
@@ -205,7 +205,7 @@ def open_brusselator(folder: Path, split: str) -> ArrayDataset:
 def glove(
     keys: Mapping[str, str] = _GLOVE_KEYS, file: str = "glove.npz"
 ) -> Callable[[Path, str], ArrayDataset]:
-    """Return a function that opens digital image correlation of a stretched glove.
+    """Return a function that opens digital image correlation data of a stretched glove.
 
     No layout is known, so the file's name and keys are free. The function returns ``points``,
     ``previous`` and ``displacement``, each (n, n_points, channels). The last fifth of the samples

@@ -22,7 +22,7 @@ Shape = tuple[int | None, ...]  # None: any number
 Cut = tuple[slice | int, ...]
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_USER_BLOCK = 512  # MATLAB's own header stands before the HDF5 signature
+_USER_BLOCK = 512  # MATLAB's own header precedes the HDF5 signature
 _UNREADABLE = (  # what the readers raise on a damaged file, or on one of another kind
     OSError, ValueError, TypeError, EOFError, NotImplementedError,
     zipfile.BadZipFile, zlib.error, MatReadError,
@@ -31,15 +31,15 @@ _UNREADABLE = (  # what the readers raise on a damaged file, or on one of anothe
 
 @dataclass(frozen=True)
 class Layout:
-    """An official file as it is known.
+    """The known layout of an official file.
 
     Attributes
     ----------
     file
         Its name; the suffix says the format: npy, npz or mat.
     arrays
-        The arrays wanted from it and their shapes. The one array of an npy file has no name of its
-        own: the name here serves messages.
+        The arrays wanted from it and their shapes. The one array of an npy file has no name in it:
+        the name here is for messages.
     origin
         Where to download it.
     """
@@ -154,7 +154,7 @@ def _from_hdf5(request: _Request) -> npt.NDArray[Any]:
         stored = content[request.key]
         if not isinstance(stored, h5py.Dataset):
             raise TypeError(f"{request.key} is no array")
-        request.check_shape(stored.shape[::-1])  # MATLAB's axes stand in reverse order
+        request.check_shape(stored.shape[::-1])  # MATLAB's axes are in reverse order
         rest = (slice(None),) * (stored.ndim - len(request.cut))
         values: npt.NDArray[Any] = stored[(*request.cut, *rest)[::-1]]
     return values.T

@@ -2,8 +2,8 @@
 
 Both read the set of ``python -m data_gen paper-options`` and give every model the same inputs, the
 parameters at every point of the grid. ``raw`` has the paper's coordinates (t / T, S) and the price
-as target. ``scaled`` has similarity coordinates, and the target above an offset and over a scale
-that come with the data: what is known of the answer's form is known to all models.
+as target. ``scaled`` has similarity coordinates, and as target (price - offset) / scale, both of
+which come with the data: what is known about the form of the answer is known to all models.
 """
 
 from typing import Literal

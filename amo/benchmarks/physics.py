@@ -1,4 +1,4 @@
-"""The paper's physics problems as values: on data made again from the physics, or official files.
+"""The paper's physics problems as values: on data recreated from the physics, or official files.
 
 Data lie under one folder: ``python -m data_gen darcy`` writes data/darcy; official files are put,
 or linked, into the folder that a problem names.
@@ -23,7 +23,7 @@ _FRAMES = InTime("vorticity")
 
 
 def _windows(films: Dataset, split: str) -> Dataset:
-    """Return whole films to test on, and windows of them to learn from."""
+    """Return whole films to test on, or windows of them to learn from."""
     return films if split == "test" else Windows(films, _FRAMES.name, _FRAMES.n_past + 1)
 
 
@@ -38,7 +38,7 @@ def open_official_films(folder: Path, split: str) -> Dataset:
 
 
 def read_brusselator(arrays: Arrays) -> Batch:
-    """Read every second node; the force of a moment stands at all nodes of that moment."""
+    """Read every second node; the force at a time is repeated at all nodes of that time."""
     field = np.ascontiguousarray(arrays["field"][:, :, ::2, ::2])
     force = np.broadcast_to(arrays["force"][:, :, None, None], field.shape)
     on_grid = OnGrid(("force",), ("field",), (1.0, 1.0, 1.0))
@@ -46,7 +46,7 @@ def read_brusselator(arrays: Arrays) -> Batch:
 
 
 def read_plasticity(arrays: Arrays) -> Batch:
-    """Read the die's profile along x, at all frames and heights; x, y and displacement out.
+    """Read the die's profile along x, at all frames and heights; outputs are x, y and displacement.
 
     Frames come first, as in all films on a grid.
     """
@@ -65,7 +65,7 @@ def displacement_only(arrays: Arrays) -> Tensor:
 
 
 def read_glove(arrays: Arrays) -> Batch:
-    """Read the previous displacement, two channels, and the one to come."""
+    """Read the previous displacement, two channels, and the next one."""
     points, previous, displacement = (
         torch.from_numpy(arrays[name]) for name in ("points", "previous", "displacement")
     )
@@ -73,7 +73,7 @@ def read_glove(arrays: Arrays) -> Batch:
 
 
 def read_small_darcy(arrays: Arrays) -> Batch:
-    """Read what the loader has as points, features and values."""
+    """Read the loader's points, features and values."""
     return Batch(**{name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()})
 
 
@@ -167,7 +167,7 @@ def _of_files(
     title: str = "",
     folder: str = "",
 ) -> Problem:
-    """Return the same problem on official files, in a folder of its own name unless said."""
+    """Return the same problem on official files, in a folder named after it unless given."""
     return replace(
         problem,
         name=name,

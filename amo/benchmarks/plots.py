@@ -1,4 +1,4 @@
-"""Pictures of finished tables: what each model, seed 0, makes of test samples."""
+"""Pictures of finished tables: what each model, seed 0, answers on test samples."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ _N_SHOWN = 200  # samples of a mean over wavenumbers
 
 
 class Answers(NamedTuple):
-    """Test samples: where they are known, the truth, and what each model says."""
+    """Test samples: their points, the truth, and each model's answers."""
 
     points: Tensor
     truth: Tensor
@@ -28,7 +28,7 @@ class Answers(NamedTuple):
 def answers(
     problem: Problem, models: Iterable[str], data: Path, out: Path, n_samples: int = 1
 ) -> Answers:
-    """Return the first test samples, and what finished runs make of them."""
+    """Return the first test samples, and the answers of finished runs."""
     batch = problem.read(next(problem.open(data / problem.folder, "test").batches(n_samples)))
     found = {}
     for model in models:
@@ -38,7 +38,7 @@ def answers(
 
 
 def drawable(table: Table, problem: str, models: Iterable[str]) -> list[str]:
-    """Return the models that a table has a score of, with seed 0."""
+    """Return the models for which a table has a score with seed 0."""
     rows = {model: table.rows.get(f"{problem}/{model}/0") for model in models}
     found = [model for model, row in rows.items() if row is not None and not row.diverged]
     if not found:
@@ -49,7 +49,7 @@ def drawable(table: Table, problem: str, models: Iterable[str]) -> list[str]:
 def draw_surface(
     problem: Problem, models: Sequence[str], data: Path, out: Path, file: Path
 ) -> None:
-    """Draw one option's surface as every model has it, time upwards and spot to the right."""
+    """Draw one option's surface as every model predicts it, time upwards and spot to the right."""
     _, truth, found = answers(problem, models, data, out)
     fields = {name: field[0, :, 0].numpy() for name, field in {"truth": truth, **found}.items()}
     plots.draw_fields(fields, file, grid=_sides(problem))
@@ -64,7 +64,7 @@ def _sides(problem: Problem) -> tuple[int, int]:
 def draw_problem(
     problem: Problem, models: Sequence[str], data: Path, out: Path, folder: Path
 ) -> list[Path]:
-    """Draw everything there is to see of a physics problem; return the files."""
+    """Draw all pictures of a physics problem; return the files."""
     make_folder(folder)
     files = [folder / f"{problem.name}.png"]
     if problem.n_dimensions == 1:

@@ -26,7 +26,7 @@ class OnGrid:
     lengths
         Of each axis, which starts at zero.
     is_periodic
-        Whether the end of an axis is its start again, and no node.
+        Whether every axis wraps around: its end is its start, and no node.
     """
 
     inputs: tuple[str, ...]
@@ -48,7 +48,7 @@ class OnGrid:
 
 @dataclass(frozen=True)
 class OnCloud:
-    """Read fields (samples, points) at points of each sample's own; no inputs: its coordinates."""
+    """Read fields (samples, points) at each sample's own points; no inputs: its coordinates."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -71,7 +71,7 @@ class InTime:
     n_past: int = 10
 
     def __call__(self, arrays: Arrays) -> Batch:
-        """Return the batch, frames being channels."""
+        """Return the batch, with frames as channels."""
         film = torch.from_numpy(arrays[self.name]).flatten(1, 2)
         points = _grid(arrays[self.name].shape[1:3], (1.0, 1.0), is_periodic=True)
         return Batch(

@@ -27,7 +27,7 @@ _REPEATS = 5
 
 
 def run(device: str = "auto") -> dict[str, Any]:
-    """Measure the default model at every size, memory in a process of its own."""
+    """Measure the default model at every size, memory in a separate process."""
     keep_freed_memory()
     rows = {side: {**_time(side, device), **_memory(side, device)} for side in SIDES}
 
@@ -47,7 +47,7 @@ def run(device: str = "auto") -> dict[str, Any]:
 
 
 def table(results: dict[str, Any]) -> str:
-    """Return the results for people."""
+    """Return the results as plain text."""
     lines = [f"{'grid':>9}{'train step, s':>15}{'inference, s':>14}{'memory, MB':>12}"]
     lines += [
         f"{name:>9}{row['train_seconds']:>15.3f}{row['inference_seconds']:>14.3f}"

@@ -1,9 +1,9 @@
 """Train and score contestants under one budget, row by row, into one results file.
 
-A row is one model, one problem, one seed, trained and scored in a process of its own. All models
+A row is one model, one problem, one seed, trained and scored in a separate process. All models
 see the same data, inputs and normalisation, the same optimiser and the same minutes of steps, or
 the same number of them. The best weights are chosen on validation and the test split is read once,
-at the end. A stopped table goes on with the row, and the step, at which it stopped.
+at the end. A stopped table resumes at the row and the step where it stopped.
 """
 
 import math
@@ -40,7 +40,7 @@ _VALIDATIONS = 5
 
 @dataclass(frozen=True)
 class Entry:
-    """One row to be: a model on a problem, with a seed."""
+    """A row to fill: a model on a problem, with a seed."""
 
     problem: Problem
     model: str
@@ -69,7 +69,7 @@ def run(
     """Fill the rows that a results file does not have yet, writing it after each.
 
     Data lie in ``data``, or in the folder below it that a problem names. ``quoted`` and
-    ``paper_sizes`` stand beside the rows. ``again`` measures rows anew that the file has.
+    ``paper_sizes`` go beside the rows. ``again`` also measures rows that the file already has.
     """
     wanted = list(entries)
     for entry in wanted:  # before hours of training, not after
@@ -100,7 +100,7 @@ def _in_words(row: Row) -> str:
 
 
 def _described(problem: Problem, data: Path) -> ProblemData:
-    """Return what a table says of a problem's data, every split of which is opened."""
+    """Return what a table says about a problem's data; every split is opened."""
     splits = ("train", "validation", "test", *problem.further)
     sets = {split: problem.open(data / problem.folder, split) for split in splits}
     return ProblemData(
@@ -112,7 +112,7 @@ def _described(problem: Problem, data: Path) -> ProblemData:
 
 
 def _as_json(content: dict[str, Any]) -> dict[str, Any]:
-    """Return what a file holds of some settings: lists for tuples, names for keys."""
+    """Return settings as a file holds them: lists for tuples, names for keys."""
     return dict(msgspec.json.decode(msgspec.json.encode(content)))
 
 
@@ -142,7 +142,7 @@ def _contents(problem: ProblemData) -> dict[str, object]:
 
 
 def _in_a_process(work: Callable[..., Row], *arguments: object) -> Row:
-    """Call a function in a process of its own, so that its peak memory is its own."""
+    """Call a function in a separate process, so that its peak memory is its own."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # torch is loaded once for all rows
     with ProcessPoolExecutor(1, mp_context=context, initializer=follow_parent) as pool:
@@ -191,7 +191,7 @@ def _train_and_score(
         trained = train(
             experiment, data=data / problem.folder, out=folder, device=device, plan=settled
         )
-    except DivergedError as error:  # what happened to this model, and no reason to stop the others
+    except DivergedError as error:  # recorded for this model; no reason to stop the others
         return replace(row, diverged=str(error).partition(":")[0])
     if not trained.is_finished:
         raise StoppedError(f"{entry.key} was stopped: the same command goes on from there")
@@ -223,7 +223,7 @@ def _scored(
     workers: Workers,
     folder: Path,
 ) -> Row:
-    """Return a row with the scores of the test splits, and what the model takes."""
+    """Return a row with the scores on the test splits, and the model's cost."""
     test = problem.open(data, "test")
     scores = Scores(**evaluate(operator, test, problem.read, workers, size, problem.predict))
     if not math.isfinite(scores.relative_l2):
@@ -272,7 +272,7 @@ def region_errors(
 def moved(operator: Operator, recipe: Recipe, grid: tuple[int, ...]) -> Operator:
     """Return an operator for another grid with the same weights; the padded length stays as well.
 
-    Models over points are what they were.
+    Models over points are returned as they are.
     """
     if not is_grid_only(recipe.kind):
         return operator

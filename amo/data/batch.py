@@ -25,13 +25,13 @@ class Batch:
     mask, query_mask
         (batch, n_points) and (batch, n_queries), false where a point is padding.
     offset, scale
-        A known part and a known size of each value, shaped as the values: the model learns
+        A known part and a known size of each value, shaped like the values: the model learns
         (value - offset) / scale.
     gap
-        Where ``value`` and ``value + gap`` are both positive, a known number: the model then learns
-        their geometric mean over the scale. Shaped as the values.
+        A known number, for which ``value`` and ``value + gap`` are both positive: the model then
+        learns their geometric mean over the scale. Shaped like the values.
     weights
-        How much the error of each value counts, shaped as the values.
+        How much the error of each value counts, shaped like the values.
     feature_tangents, query_tangents, scale_tangents, gap_tangents, value_tangents
         First derivatives of the five along J directions, on an axis before the last.
     """
@@ -70,7 +70,7 @@ class Batch:
 
     @property
     def value_mask(self) -> Tensor | None:
-        """The mask of the values: that of the queries, or of the points where they are one."""
+        """The mask of the values: that of the queries, or of the points if both are the same."""
         return self.mask if self.queries is None else self.query_mask
 
     def map(self, change: Callable[[Tensor], Tensor], names: Collection[str] = ()) -> "Batch":
@@ -95,7 +95,7 @@ class Batch:
     ) -> "Batch":
         """Return the batch on a random subset of its points and of its queries.
 
-        Where the points are the queries and no number of those is given, one subset is both.
+        If the points are the queries and no number of queries is given, one subset serves both.
         """
         batch = self
         parts = [(_AT_POINTS, n_points), (_AT_QUERIES, n_queries)]
@@ -138,7 +138,7 @@ _AT_QUERIES = (
 
 
 def read_operator_arrays(arrays: Arrays) -> Batch:
-    """Read arrays that are called as the fields of a batch."""
+    """Read arrays that are named like the fields of a batch."""
     known = [f.name for f in fields(Batch)]
     return Batch(**{name: torch.from_numpy(arrays[name]) for name in known if name in arrays})
 

@@ -22,10 +22,10 @@ class Dataset(Protocol):
 
     @property
     def n_samples(self) -> int:
-        """The number of independent samples; of films less than of their windows."""
+        """The number of independent samples: of films, not of their windows."""
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what says that a data set is the same one at the next start."""
+        """Return what identifies a data set when a run is started again."""
 
     def batches(self, size: int, seed: int | None = None) -> Iterator[Arrays]:
         """Yield batches of arrays, shuffled by seed."""

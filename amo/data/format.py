@@ -2,8 +2,8 @@
 
 The format, version 1. ``manifest.json`` names the set, its settings, the meaning of each array,
 and every shard with its split, number of samples and SHA-256; each shard is an uncompressed npz of
-equally long arrays, one sample a row. A manifest whose ``complete`` is false belongs to a run that
-was stopped.
+equally long arrays, one sample per row. A manifest whose ``complete`` is false belongs to a run
+that was stopped.
 """
 
 import json

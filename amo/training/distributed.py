@@ -1,4 +1,4 @@
-"""One process or many: who this process is, and the few sums that all must agree on."""
+"""One process or many: the rank of this process, and the few sums that all must agree on."""
 
 import os
 import platform
@@ -59,7 +59,7 @@ class Workers:
         return float(held)
 
     def any(self, *, flag: bool) -> bool:
-        """Return whether any process says so."""
+        """Return whether the flag is set in any process."""
         return self.largest(float(flag)) > 0.0
 
 
@@ -87,6 +87,6 @@ def join(device: str = "auto") -> Workers:
 
 
 def leave() -> None:
-    """Leave the processes joined."""
+    """Leave the group of processes."""
     if distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()

@@ -32,7 +32,7 @@ def evaluate(
     """Return mean relative L2, pooled relative L2, RMSE and largest error over a split.
 
     The mean over samples is the paper's figure. The pooled one, ‖errors‖ / ‖truths‖ over the whole
-    split, does not mind samples that are nearly zero.
+    split, is robust to samples that are nearly zero.
     """
     was_training = operator.training
     operator.eval()

@@ -11,7 +11,7 @@ from amo.errors import SettingsError
 from amo.operator import Operator
 from amo.training import metrics
 
-Loss = Callable[[Operator, Batch, torch.Generator], Tensor]  # the generator is the step's own
+Loss = Callable[[Operator, Batch, torch.Generator], Tensor]  # each step has its own generator
 
 
 def relative_l2_loss(operator: Operator, batch: Batch, _: torch.Generator) -> Tensor:

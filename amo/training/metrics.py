@@ -30,7 +30,7 @@ def phase_errors(prediction: Tensor, truth: Tensor, least: float = 1e-2) -> Tens
     """Return the mean absolute phase error by wavenumber of periodic functions (batch, n_points).
 
     A sample counts at a wavenumber where the truth's amplitude is at least ``least`` of the batch's
-    largest: rounding has no phase. Where no sample counts, the error is not a number.
+    largest: rounding has no phase. Where no sample counts, the error is NaN.
     """
     found, wanted = torch.fft.rfft(prediction.double()), torch.fft.rfft(truth.double())
     error = (found * wanted.conj()).angle().abs()

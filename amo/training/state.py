@@ -1,4 +1,4 @@
-"""What a training run must remember to go on: one file, replaced whole."""
+"""What a training run must remember to resume: one file, replaced whole."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -67,7 +67,7 @@ def load_state(
 ) -> tuple[Progress, dict[str, Tensor]] | None:
     """Put a run's weights and moments back; return its progress and best weights.
 
-    None if there is nothing to go on from. A state of other settings is refused.
+    None if there is nothing to resume. A state with other settings is refused.
     """
     path = folder / STATE
     if not path.exists():

@@ -1,4 +1,4 @@
-"""Model cards, written from what a model folder says of itself."""
+"""Model cards, written from what a model folder says about itself."""
 
 import json
 from collections.abc import Mapping
@@ -160,7 +160,7 @@ def _regions(metrics: Mapping[str, Any]) -> str:
 
 
 def _fuzzed(style: str) -> str:
-    """Return how true the stated errors are, from the results of the fuzzer."""
+    """Return how well the stated errors hold, from the results of the fuzzer."""
     results = json.loads((RESULTS / "fuzz.json").read_text(encoding="utf-8"))
     return (
         "## Stated errors\n\n`price_frame(..., error_bars=True)` states as `price_error` what at "

@@ -21,7 +21,7 @@ _PRICES: Mapping[str, str] = {
     "quantlib-fd": "both styles, also with two exercise boundaries: QuantLib's 100 × 200 grid",
 }
 _UNMEASURED = {"analytic": "exact", "quantlib-high-precision": "reference"}
-_SAME_MEMORY = 10.0  # megabytes of growth that a server's memory may waver by
+_SAME_MEMORY = 10.0  # megabytes by which a server's memory may fluctuate
 
 
 def engine_summary(results: dict[str, Any]) -> str:
@@ -126,7 +126,7 @@ def _findings(results: dict[str, Any]) -> list[str]:
 
 
 def _beside_mlp(ours: dict[str, float], mlp: dict[str, float]) -> str:
-    """Return how the operator compares with a plain network that costs as much, whoever wins."""
+    """Return how the operator compares with a plain network that costs as much, whichever wins."""
     error = mlp["price_rmse"] / ours["price_rmse"]
     greeks = mlp["microseconds_five_greeks"] / ours["microseconds_five_greeks"]
     return (
@@ -140,7 +140,7 @@ def _short(microseconds: float) -> str:
 
 
 def data_table(results: dict[str, Any]) -> str:
-    """Return what the default training sets hold, weigh and take, as a Markdown table."""
+    """Return the contents, size and cost of the default training sets, as a Markdown table."""
     lines = [
         "| set | samples | dropped | worst label error | MB | seconds |",
         "|---|---:|---:|---:|---:|---:|",
@@ -192,7 +192,7 @@ def dashboard_table(results: dict[str, Any]) -> str:
 
 
 def surrogate_table() -> str:
-    """Return what the shipped models say of their errors, as a Markdown table."""
+    """Return the measured errors of the shipped surrogates, as a Markdown table."""
     names = {"european": "European", "american": "American"}
     metrics = {name: checkpoint.read_metrics(models_folder() / name) for name in names}
     notes = {name: checkpoint.load(models_folder() / name)[1].notes for name in names}

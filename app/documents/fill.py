@@ -1,4 +1,4 @@
-"""Marked tables of a document, written anew from results."""
+"""Marked tables of a document, rewritten from results."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ Tables = Mapping[str, Callable[[], str]]
 
 
 def fill(text: str, tables: Tables) -> str:
-    """Return the text with each marked table written anew."""
+    """Return the text with each marked table rewritten."""
     for name, table in tables.items():
         begin, end = f"<!-- results:{name} -->\n", "<!-- end -->"
         before, begin_found, rest = text.partition(begin)
@@ -37,10 +37,10 @@ def fill_file(path: Path, tables: Tables) -> None:
 
 
 def from_table(name: str, table: Callable[[Table], str]) -> Callable[[], str]:
-    """Return what writes a document's table from a table of models."""
+    """Return a function that writes a document's table from a table of models."""
     return lambda: table(read(RESULTS / f"{name}.json", Table))
 
 
 def from_results(name: str, table: Callable[[dict[str, Any]], str]) -> Callable[[], str]:
-    """Return what writes a table from its results file."""
+    """Return a function that writes a table from its results file."""
     return lambda: table(json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""Tables of the documents, written from the results files that programs measured."""
+"""Tables of the documents, written from measured results files."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ _OPTIMIZERS = {"adamw": "AdamW", "soap": "SOAP"}
 
 
 def learning_table(results: dict[str, Any]) -> str:
-    """Return what experiments reached, and in which time."""
+    """Return the scores and times of experiments."""
     lines = [
         "| experiment | parameters | steps | minutes | split | samples | relative L2 | largest |",
         "|---|---:|---:|---:|---|---:|---:|---:|",
@@ -28,7 +28,7 @@ def learning_table(results: dict[str, Any]) -> str:
 
 
 def scaling_table(results: dict[str, Any]) -> str:
-    """Return time and memory against the number of points, the paper's figures beside."""
+    """Return time and memory against the number of points, beside the paper's figures."""
     lines = [
         "| points | train step, s | inference, s | MB | quoted: epoch, s | inference, s | GB |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -56,7 +56,7 @@ def _ratios(values: list[float]) -> str:
 
 
 def rivals_table(table: Table) -> str:
-    """Return models on one problem each, seeds pooled, best first; quoted figures beside."""
+    """Return models on one problem each, seeds pooled, best first, beside quoted figures."""
     columns = (
         "relative L2", "seeds", "largest error", "at the kink", "small S", "steps", "ms / step",
         "s / epoch", "ms / sample", "parameters", "error × parameters", "MB",
@@ -130,7 +130,7 @@ def _elsewhere(rows: list[Row]) -> str:
 
 
 def checks_table(results: dict[str, Any]) -> str:
-    """Return how right the made sets are: by their own estimate, and solved again."""
+    """Return how accurate the generated sets are: by their own estimates, and solved again."""
     lines = [
         "| set | samples | own estimate, at worst | solved again, off by at most (allowed) |",
         "|---|---:|---:|---|",
@@ -182,7 +182,7 @@ def _pooled(table: Table) -> dict[tuple[str, str], list[Row]]:
 
 
 def _places(table: Table) -> str:
-    """Return AMO's place in every problem, and how far it is from the best other model."""
+    """Return AMO's rank in every problem, and how far it is from the best other model."""
     words = []
     pooled = _pooled(table)
     for problem in dict.fromkeys(problem for problem, _ in pooled):
@@ -204,7 +204,7 @@ def _places(table: Table) -> str:
 
 
 def _data(table: Table, problem: str) -> str:
-    """Return where a problem's data come from, and how many samples train, choose and test."""
+    """Return where a problem's data come from, and how many samples train, validate and test."""
     known = table.problems[problem]
     sizes = " / ".join(f"{known.samples[split]:,}" for split in ("train", "validation", "test"))
     return f"{known.origin}, {sizes}"

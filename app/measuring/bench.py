@@ -1,7 +1,7 @@
-"""How fast the dashboard answers, and whether sessions mind each other.
+"""How fast the dashboard answers, and whether sessions disturb each other.
 
 Two measurements. A real browser opens the Price page and changes an input: the time to the first
-paint and price, and from the key to the new one. Then many sessions speak the browser's own
+paint and price, and from the keystroke to the new price. Then many sessions speak the browser's own
 protocol over websockets on the loopback, each changing its own contract: every answer must be the
 library's price of that contract, and the server's memory must stay put.
 """
@@ -30,7 +30,7 @@ from pricing import price_frame
 _CHANGES = 15  # of an input in the browser
 _PRINTED = 1e-4  # the page writes four decimals
 _WARM_UP = 20.0  # seconds of the sessions before memory counts
-_PRICE = "Price, amo"  # the metric that shows it
+_PRICE = "Price, amo"  # the metric that shows the price
 _CONTRACT: dict[str, float | str] = {
     "spot": 100.0, "strike": 100.0, "expiry": 1.0, "rate": 0.05, "dividend_yield": 0.02,
     "volatility": 0.2, "option_type": "put", "exercise": "american",
@@ -45,7 +45,7 @@ def prices_at(spots: Iterable[float]) -> dict[float, float]:
 
 
 def latency(url: str) -> dict[str, float]:
-    """Return milliseconds to the first paint and price, and from a key to the changed price."""
+    """Return milliseconds to the first paint and price, and from a keystroke to the new price."""
     spots = [80.0 + 2.5 * n for n in range(_CHANGES)]
     expected = {spot: f"{prices_at([spot])[spot]:,.4f}" for spot in (100.0, *spots)}
     with browser() as where:
@@ -125,7 +125,7 @@ async def _run_script(socket: Any, session: _Session, spot: float | None) -> Non
 async def _visit(
     url: str, number: int, until: float, expected: dict[float, float]
 ) -> tuple[list[float], list[str]]:
-    """Change one session's spot until the time is up; return seconds of answers, and faults."""
+    """Change one session's spot until the time is up; return response times, and faults."""
     rng, session, times = random.Random(number), _Session(), []  # noqa: S311  # no secrets
     faults: list[str] = []
     address = url.replace("http", "ws") + "/_stcore/stream"
@@ -158,7 +158,7 @@ async def _visit_all(
     await asyncio.sleep(warm_up)
     before = _resident_megabytes(pid)
     await asyncio.sleep(seconds - warm_up - 1.0)
-    after = _resident_megabytes(pid)  # all are still there
+    after = _resident_megabytes(pid)  # all sessions are still open
     found = await asyncio.gather(*visits)
     times = [t for some, _ in found for t in some]
     faults = [fault for _, some in found for fault in some]
@@ -175,9 +175,9 @@ async def _visit_all(
 
 
 def sessions(url: str, pid: int, n: int, seconds: float) -> dict[str, Any]:
-    """Let many sessions change their contracts at once, each among spots of its own.
+    """Let many sessions change their contracts at once, each among its own spots.
 
-    There are more of them than the server's caches hold, so that it has to price.
+    There are more spots than the server's caches hold, so that it has to price.
     """
     expected = [
         prices_at(60.0 + 0.4 * k + 0.4 * number / n for k in range(200)) for number in range(n)
@@ -194,7 +194,7 @@ def _resident_megabytes(pid: int) -> float:
 
 
 def run(n_sessions: int, seconds: float) -> dict[str, Any]:
-    """Measure one reader and many."""
+    """Measure the dashboard with one reader and with many."""
     with serve() as server:
         results: dict[str, Any] = {
             "command": f"python -m app bench --sessions {n_sessions} --seconds {seconds:g}",
@@ -206,5 +206,5 @@ def run(n_sessions: int, seconds: float) -> dict[str, Any]:
 
 
 def as_text(results: dict[str, Any]) -> str:
-    """Return the results for people."""
+    """Return the results as plain text."""
     return dashboard_table(results).strip()

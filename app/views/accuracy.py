@@ -1,4 +1,4 @@
-"""The surrogate on trial: measured errors, errors against time, and an attempt to break it."""
+"""The surrogate put to the test: measured errors, errors against time, attempts to break it."""
 
 import time
 
@@ -34,7 +34,7 @@ def _show_measured(style: str) -> None:
         )
     st.caption(
         f"{metrics['contracts']:,} fresh contracts each, K = 100. Box: |ln S/K| ≤ 0.5, 0.05 to 2 "
-        "years, vol 10 to 60 %, r to 10 %, q to 8 %. Domain: all the model was trained on."
+        "years, vol 10 to 60 %, r to 10 %, q to 8 %. Domain: all the surrogate was trained for."
     )
     with st.container(horizontal=True):
         what = str(st.selectbox("Quantity", list(box), key="accuracy of"))
@@ -147,7 +147,7 @@ def _show_attack(surrogates: SurrogateEngine, style: str) -> None:
         st.metric("AMO, ms", f"{1e3 * (middle - start):,.0f}", width="content")
         st.metric(f"{reference}, ms", f"{1e3 * (stop - middle):,.0f}", width="content")
     st.caption(
-        f"seed {seed}. Every contract here has a market state of its own, AMO's worst case for "
+        f"seed {seed}. Every contract here has its own market state, which is AMO's worst case for "
         "speed; in a book, rows share states."
     )
     st.plotly_chart(

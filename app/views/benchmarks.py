@@ -1,4 +1,4 @@
-"""Tables of results files, as they arrive."""
+"""Tables from the results files that have been measured."""
 
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +41,7 @@ def _show(name: str, title: str, text: str | None) -> None:
 def main() -> None:
     """Draw the page."""
     st.title("Benchmarks")
-    st.caption("Written from the files in docs/results: what came out, whoever wins.")
+    st.caption("Written from the files in docs/results, whichever model wins.")
     for name, (title, as_text) in _MODELS.items():
         table = resources.model_table(name)
         _show(name, title, None if table is None else as_text(table))

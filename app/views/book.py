@@ -1,4 +1,4 @@
-"""A whole book: read, checked, priced, summed up and moved."""
+"""A whole book: read, checked, priced, summed up and put through scenarios."""
 
 import time
 from collections.abc import Callable, Hashable
@@ -14,7 +14,7 @@ from pricing.columns import OptionFrameError
 from pricing.engines.base import FIVE_GREEKS
 from pricing.options import Exercise
 
-_EDITABLE = 2_000  # rows that a grid in the browser takes gladly
+_EDITABLE = 2_000  # rows that a grid in the browser handles well
 _LISTED = 1_000  # lines of a report
 _SPOT_MOVES = (-0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2)
 _VOLATILITY_MOVES = (-0.1, -0.05, 0.0, 0.05, 0.1)
@@ -40,7 +40,7 @@ Columns = dict[str, Hashable]
 
 
 def _progress(text: str) -> tuple[Callable[[int, int], None], Callable[[], None]]:
-    """Return a hook that fills a bar, and what removes it."""
+    """Return a hook that fills a bar, and a function that removes it."""
     bar = st.progress(0.0, text)
     shown = 0.0
 
@@ -164,7 +164,7 @@ def _show_priced(quantity: Hashable | None) -> None:
     left, right = st.columns(2)
     left.plotly_chart(
         charts.exposure_bars(exposed.reset_index(), measure, _TITLES[measure]),
-        alt=f"{_TITLES[measure]} by expiry and moneyness; the table beside holds the numbers",
+        alt=f"{_TITLES[measure]} by expiry and moneyness; the table next to it holds the numbers",
     )
     right.dataframe(
         exposed.reset_index(),
@@ -222,7 +222,7 @@ def _show_scenarios(
         alt="P/L over moves of spot and volatility; every cell carries its number",
     )
     if left_out := grid.attrs["left_out"]:
-        st.caption(f"{left_out:,} rows that cannot be priced everywhere are left out.")
+        st.caption(f"{left_out:,} rows that cannot be priced in every scenario are left out.")
 
 
 def _forget() -> None:
@@ -260,7 +260,7 @@ def main() -> None:
             )
         )
         ask = st.button("Price the book", type="primary", disabled=n_bad == len(frame))
-    # what was computed belongs to these very rows
+    # the results belong to exactly these rows
     stamp = (engine, quantity, quote, exercise, tuple(columns.items()), _fingerprint(frame))
     if st.session_state.get("book stamp") != stamp:
         _forget()

@@ -29,7 +29,7 @@ def main() -> None:
             "Against", list(_ALONG), default="spot", required=True, key="along", bind="query-params"
         )
         references = resources.REFERENCES[str(contract["exercise"])]
-        reference = str(st.selectbox("Reference", references, help="whom AMO is measured against"))
+        reference = str(st.selectbox("Reference", references, help="what AMO is measured against"))
         family = st.segmented_control(
             "Order",
             ("first", "second"),
@@ -56,12 +56,12 @@ def main() -> None:
             st.plotly_chart(
                 charts.lines_with_errors(shown_at, curves, reference, (label, title)),
                 key=f"greek {name}",
-                alt=f"{title} against {label}: AMO over {reference}, with the error beneath",
+                alt=f"{title} against {label}: AMO and {reference}, with the error beneath",
             )
     if contract["exercise"] == "american":
         st.caption(
-            "An American's gamma jumps at the exercise boundary: errors are largest there, for "
-            "every engine."
+            "The gamma of an American option jumps at the exercise boundary: errors are largest "
+            "there, for every engine."
         )
 
 

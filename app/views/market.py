@@ -50,7 +50,7 @@ def _fill_common(frame: pd.DataFrame, chosen: dict[str, object]) -> pd.DataFrame
             name,
             value=_COMMON[name],
             format="%.6g",
-            help="rates continuously compounded, 0.05: 5 %",
+            help="rates continuously compounded; 0.05 means 5 %",
         )
         chosen[name] = f"{name} for all"
     return filled
@@ -96,7 +96,7 @@ def _show(inverted: pd.DataFrame) -> None:
         left, right = st.columns(2)
         left.plotly_chart(
             charts.smile_lines(smile),
-            alt="implied volatility against log-moneyness, one line an expiry; table below",
+            alt="implied volatility against log-moneyness, one line per expiry; table below",
         )
         surface = smiles.volatility_surface(smile)
         term = smiles.term_structure(smile)
@@ -146,7 +146,7 @@ def main() -> None:
         st.selectbox(
             "Engine",
             ["quantlib"] + ["amo"] * has_surrogate,
-            help="quantlib: closed form for Europeans, QdFp for Americans; amo: the surrogates",
+            help="quantlib: closed form (European) or QdFp (American); amo: the surrogates",
         )
     )
     try:

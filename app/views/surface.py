@@ -47,7 +47,7 @@ def main() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         what = inputs.quantity_choice()
         references = resources.REFERENCES[str(contract["exercise"])]
-        reference = str(st.selectbox("Reference", references, help="whom AMO is measured against"))
+        reference = str(st.selectbox("Reference", references, help="what AMO is measured against"))
         field = st.segmented_control(
             "Show", _FIELDS, default="difference", required=True, key="field", bind="query-params"
         )

@@ -1,1 +1,1 @@
-"""Training sets from the physics of the paper's benchmarks, one problem a file."""
+"""Training sets from the physics of the paper's benchmarks, one problem per file."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 A, B = 1.0, 3.0
 SIDE = 28
-TIMES = np.linspace(0.0, 19.5, 40)[1:]  # 39, as stored; the start is no news
+TIMES = np.linspace(0.0, 19.5, 40)[1:]  # 39, as stored; the start is always the same
 _N_WAVES = 4
 _STEPS = 12  # between two stored times
 
@@ -45,7 +45,7 @@ class BrusselatorSet(SampleSet):
         return {"force": "f(t)", "field": "u(t, x, y), axes t, x, y"}
 
     def sample(self, rng: np.random.Generator) -> tuple[Arrays, float]:
-        """Return one sample; its error is judged by half the steps."""
+        """Return one sample; its error is estimated by halving the number of steps."""
         waves = random_waves(rng)
         fine, coarse = (_solution(waves, n) for n in (_STEPS, _STEPS // 2))
         error = estimated_error(fine, coarse)

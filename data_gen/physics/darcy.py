@@ -1,9 +1,9 @@
 """Two-phase Darcy flow: -div(a grad u) = 1 on the unit square, u zero on its edge.
 
 a is 12 where a Gaussian field g ~ N(0, (-Δ + 9)^{-2}) is positive, else 3: the benchmark of the
-Fourier operator, whose print says 4 for 3, as its files do not. Labels come from a grid five times
-finer than the stored one, with k averaged over the faces' volumes from a grid four times finer
-still; the authors' own labels look at nodes only.
+Fourier operator, whose paper, unlike its files, has 4 instead of 3. Labels come from a grid five
+times finer than the stored one, with k averaged over the faces' volumes from a grid four times
+finer still; the authors' own labels use node values only.
 """
 
 from collections.abc import Mapping
@@ -101,7 +101,7 @@ def at_points(modes: FloatArray, x: FloatArray) -> FloatArray:
 
 def at_cells(modes: FloatArray, n: int) -> FloatArray:
     """Return the field at the centres of n × n cells, by a cosine transform; n ≥ modes."""
-    weights = np.where(np.arange(len(modes)) > 0, 0.5, 1.0)  # of its third type
+    weights = np.where(np.arange(len(modes)) > 0, 0.5, 1.0)  # of a transform of type 3
     padded = np.zeros((n, n))
     padded[: len(modes), : len(modes)] = weights[:, None] * weights * modes
     return np.asarray(fft.dctn(padded, type=3))

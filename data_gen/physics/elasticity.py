@@ -7,7 +7,7 @@ stress, W = C1 (I1 - 3) + C2 (I2 - 3) with C33 = 1 / det C. Labels are von Mises
 nine Gauss points of each of 36 × 3 biquadratic elements.
 
 Geo-FNO: neither the mesh nor how many modes of g were kept is printed. Chosen here: a mesh along
-rays from the middle, and the constant and five waves of g (its files hold ten numbers a void).
+rays from the middle, and the constant and five waves of g (its files hold ten numbers per void).
 """
 
 from collections.abc import Mapping
@@ -33,13 +33,13 @@ N_ACROSS = 3
 N_WAVES = 5
 GAUSS_ORDER = 5  # polynomials integrated exactly by 3 × 3 Gauss points
 _MIDDLE = 0.5
-_EDGE = 1e-9  # how far from the edge of the cell is still on it
+_EDGE = 1e-9  # how far from the edge of the cell still counts as on it
 _RESIDUAL = 1e-10  # relative to the load or, if larger, to the inner forces
 _N_NEWTON = 20
-_SLOW = 0.1  # a step that leaves more of the residual than this asks for a new tangent
+_SLOW = 0.1  # a step that leaves more of the residual than this needs a new tangent
 _N_RESOLVED = 3
 _ALLOWED_REFINEMENT = 0.01  # 0.4 % is usual, 0.91 % the largest of 400 samples
-_ALLOWED_REMAKE = 1e-5  # stored numbers are single
+_ALLOWED_REMAKE = 1e-5  # stored numbers are single precision
 
 
 class Response(NamedTuple):
@@ -52,7 +52,7 @@ class Response(NamedTuple):
     stress
         Von Mises stress there.
     error
-        L2 distance of the Cauchy stress to its continuous biquadratic fit, as a part of its norm.
+        L2 distance of the Cauchy stress to its continuous biquadratic fit, relative to its norm.
     energy
         Strain energy.
     stretch
@@ -190,7 +190,7 @@ def find_equilibrium(
 ) -> FloatArray:
     """Return the displacement in balance with a load, by Newton's method.
 
-    Strains are small, so a tangent serves for several steps, as long as they do well.
+    Strains are small, so one tangent serves for several steps, as long as they converge well.
 
     Parameters
     ----------
@@ -290,10 +290,10 @@ def _cofactor(F: FloatArray) -> FloatArray:
 
 
 def _roughness(basis: Any, stress: FloatArray) -> float:  # noqa: ANN401  # skfem.Basis
-    """Return how far the stress is from its continuous fit, as a part of its own L2 norm.
+    """Return how far the stress is from its continuous fit, relative to its own L2 norm.
 
-    The fit is the L2 projection to biquadratic fields, and its distance to the stress is what
-    Zienkiewicz and Zhu (1987) estimate the error of the stress by.
+    The fit is the L2 projection to biquadratic fields; by its distance to the stress, Zienkiewicz
+    and Zhu (1987) estimate the error of the stress.
     """
     from skfem import BilinearForm, ElementQuad2, LinearForm  # noqa: PLC0415  # slow to load
 

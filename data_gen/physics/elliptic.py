@@ -2,7 +2,7 @@
 
 Order two for smooth k. Two ways to solve: conjugate gradients, preconditioned by the Laplacian,
 which sine transforms invert, take 18 iterations at a contrast of four on any grid, but thousands at
-a contrast of 1e5; there a sparse factorisation is the faster one.
+a contrast of 1e5; there a sparse factorisation is faster.
 """
 
 from typing import NamedTuple
@@ -40,7 +40,7 @@ def of_cells(k: FloatArray, n: int) -> Conductivity:
     """Return the means of a finer, cell-wise k over each face's volume of an n × n grid.
 
     Harmonic along the flux, then arithmetic across it. Where k jumps, this is several times as
-    accurate as to look at nodes only. ``k`` has an even multiple of n cells along each axis.
+    accurate as using node values only. ``k`` has an even multiple of n cells along each axis.
     """
     every = len(k) // n
     half = every // 2

@@ -1,8 +1,8 @@
 """Exponential time differencing for stiff systems whose linear part is diagonal.
 
 y' = λ y + N(y, t), with the scheme ETDRK4 of Cox and Matthews (2002), of order four. Its
-coefficients are differences of nearly equal numbers where λh is small; they are means over a
-circle around λh instead, as Kassam and Trefethen (2005) showed.
+coefficients are differences of nearly equal numbers where λh is small; so they are computed as
+means over a circle around λh, as Kassam and Trefethen (2005) showed.
 """
 
 from collections.abc import Callable
@@ -81,6 +81,6 @@ def solve(
 
 
 def estimated_error(fine: FloatArray, coarse: FloatArray) -> float:
-    """Return the relative error of a solution, judged by one with half the steps."""
+    """Return the relative error of a solution, estimated from one with half the steps."""
     distance = float(np.linalg.norm(fine - coarse) / np.linalg.norm(fine))
     return distance / (2.0**ORDER - 1.0)

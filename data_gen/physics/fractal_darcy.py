@@ -3,10 +3,10 @@
 k = exp(fractional Gaussian field) × channels × inclusions: Hurst exponent 0.15 to 0.3, wavenumbers
 1 to 64, narrow conducting channels, and inclusions that hardly conduct. f is a weak background
 with Gaussian sources and sinks. Samples are irregular points. Paper: only (points, u) are given, so
-that k and f are hidden and the map is no operator; stored here are k and f as well, for a variant
-that is one. The paper solves by conjugate gradients; the contrast, about 1e5, costs them
-thousands of iterations, so this is a sparse factorisation. The system on the grid is the problem:
-the rock is as rough as its cells, and on twice the grid u moves by 0.5 to 4 %.
+k and f are hidden and the map is not an operator; k and f are stored here as well, for a variant
+in which it is. The paper solves by conjugate gradients; at this contrast, about 1e5, they take
+thousands of iterations, so a sparse factorisation is used here. The system on the grid is itself
+the problem: the rock is as rough as its cells, and on a grid twice as fine u moves by 0.5 to 4 %.
 """
 
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 ν = 1e-5, f = 0.1 (sin 2π(x+y) + cos 2π(x+y)), w(0) ~ N(0, 7³ (-Δ + 49)^{-5/2}), frames at
 t = 1 … 20. Pseudo-spectral, ETDRK4 in time, on a grid finer than the stored one; aliasing is held
 off by the smooth filter of Hou and Li (2007), three times as accurate here as the 2/3 rule.
-The advection is written as second derivatives of uv and v² - u²: four transforms a stage.
+The advection is written as second derivatives of uv and v² - u²: four transforms per stage.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 VISCOSITY = 1e-5
-_N_MODES = 32  # of each sign in a random initial state: beyond, each has a variance below 1e-9
+_N_MODES = 32  # of each sign in a random initial state: all others have variances below 1e-9
 ComplexArray = npt.NDArray[np.complex128]
 
 
@@ -43,7 +43,7 @@ class NavierStokesSet(SampleSet):
     resolution: int = 64
     fine: int = 128
     frames: int = 20
-    steps: int = 64  # a unit of time
+    steps: int = 64  # per unit of time
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,7 +56,7 @@ class NavierStokesSet(SampleSet):
         return {"vorticity": "w(x, y, t) at t = 1, 2, …, axes x, y, t"}
 
     def sample(self, rng: np.random.Generator) -> tuple[Arrays, float]:
-        """Return one trajectory; its error in time is judged by half the steps, until t = 1."""
+        """Return one trajectory; its error in time is estimated by halving the steps, to t = 1."""
         initial = initial_modes(rng)
         w = trajectory(initial, self.fine, self.frames, self.steps)
         rough = trajectory(initial, self.fine, 1, max(1, self.steps // 2))
@@ -90,9 +90,9 @@ class NavierStokesSet(SampleSet):
 def initial_modes(rng: np.random.Generator) -> ComplexArray:
     """Return the Fourier coefficients of a random state, (2 modes + 1)² with zero mean.
 
-    The standard deviation of the coefficient of exp 2πi k·x is 7^{3/2} (4π²|k|² + 49)^{-5/4}: so
-    the authors' sampler of complex coefficients draws it, 7^{3/4} times larger than the covariance
-    that they print.
+    The standard deviation of the coefficient of exp 2πi k·x is 7^{3/2} (4π²|k|² + 49)^{-5/4}: this
+    is how the authors' sampler of complex coefficients draws it, 7^{3/4} times larger than the
+    covariance that they print.
     """
     n = 2 * _N_MODES + 1
     k = np.fft.fftfreq(n, 1.0 / n)
@@ -103,7 +103,7 @@ def initial_modes(rng: np.random.Generator) -> ComplexArray:
 
 
 def trajectory(initial: ComplexArray, n: int, frames: int, steps: int) -> FloatArray:
-    """Return w on an n × n grid at t = 1 … frames, with ``steps`` a unit of time."""
+    """Return w on an n × n grid at t = 1 … frames, with ``steps`` steps per unit of time."""
     square = _square(n)
     modes = solve(
         -VISCOSITY * square,

@@ -11,7 +11,7 @@ from data_gen.dataset import Arrays
 
 
 def draw_clouds(arrays: Arrays, value: str, n_shown: int = 4) -> go.Figure:
-    """Draw a field of a few samples as coloured points of the plane, on one scale of colours."""
+    """Draw a field of a few samples as coloured points in the plane, on one colour scale."""
     rows = np.linspace(0, len(arrays["points"]) - 1, n_shown).astype(int)
     n_columns = 2
     n_rows = -(-n_shown // n_columns)
@@ -38,7 +38,7 @@ def draw_clouds(arrays: Arrays, value: str, n_shown: int = 4) -> go.Figure:
 
 
 def draw_maps(fields: Mapping[str, FloatArray]) -> go.Figure:
-    """Draw fields (samples, x, y), a row a sample and a column a field."""
+    """Draw fields (samples, x, y), one row per sample and one column per field."""
     n = len(next(iter(fields.values())))
     figure = make_subplots(n, len(fields), column_titles=list(fields))
     for column, field in enumerate(fields.values(), start=1):
@@ -48,14 +48,14 @@ def draw_maps(fields: Mapping[str, FloatArray]) -> go.Figure:
 
 
 def draw_frames(films: FloatArray, n_shown: int = 5) -> go.Figure:
-    """Draw some frames of films (samples, x, y, t), a row a sample."""
+    """Draw some frames of films (samples, x, y, t), one row per sample."""
     frames = np.linspace(0, films.shape[-1] - 1, n_shown).astype(int)
     shown = np.moveaxis(films[..., frames], -1, 0)
     return draw_maps(dict(zip((f"frame {i + 1}" for i in frames), shown, strict=True)))
 
 
 def draw_lines(functions: Mapping[str, FloatArray]) -> go.Figure:
-    """Draw functions (samples, points) on a line, a row a sample."""
+    """Draw functions (samples, points) on a line, one row per sample."""
     n = len(next(iter(functions.values())))
     figure = make_subplots(n, 1, shared_xaxes=True)
     for number, (name, values) in enumerate(functions.items()):

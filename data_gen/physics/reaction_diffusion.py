@@ -45,7 +45,7 @@ class ReactionDiffusionSet(SampleSet):
         return {"source": "f(x, t), axes x, t", "solution": "u(x, t), axes x, t"}
 
     def sample(self, rng: np.random.Generator) -> tuple[Arrays, float]:
-        """Return one sample; its error is judged by half the steps."""
+        """Return one sample; its error is estimated by halving the number of steps."""
         weights = random_weights(rng)
         fine, coarse = (_solution(weights, n) for n in (_STEPS, _STEPS // 2))
         error = estimated_error(fine, coarse)

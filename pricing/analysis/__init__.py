@@ -1,1 +1,1 @@
-"""What is done with prices: comparisons, books, smiles, sweeps, and contracts to try them on."""
+"""Working with prices: comparisons, books, smiles, sweeps, and sample contracts."""

@@ -1,7 +1,7 @@
 """How wrong a surrogate is: measured on contracts it never saw, for its metrics and its card.
 
-Truth is the closed form for Europeans and extrapolated finite differences for Americans. All
-figures are at strike 100, in natural units.
+The truth is the closed form for European options and extrapolated finite differences for American
+ones. All figures are at strike 100, in natural units.
 """
 
 import sys
@@ -31,14 +31,14 @@ BAND = 0.01  # around the exercise boundary, where gamma jumps and Greeks are no
 _SHORTEST = 0.002  # years: the shortest expiry drawn
 _LADDER = 200
 _TOLERANCE = 1e-4  # of the strike: smaller breaches of monotonicity and convexity are rounding
-_PART = 2_000  # rows between two steps of the bar
+_PART = 2_000  # rows per step of the progress bar
 _SURFACE = FDSettings(n_space=128, n_time=64)
 
 Values = dict[str, FloatArray]
 
 
 def assess(surrogate: Surrogate, n: int = 5_000, seed: int = 2_026) -> dict[str, Any]:
-    """Return everything that metrics.json says of a surrogate's errors."""
+    """Return everything that metrics.json says about a surrogate's errors."""
     rng = np.random.default_rng(np.random.SeedSequence([seed, surrogate.coding.is_american]))
     ranges = {name: getattr(surrogate.domain, name) for name in BOX}
     ranges["expiry"] = (max(ranges["expiry"][0], _SHORTEST), ranges["expiry"][1])
@@ -70,7 +70,7 @@ def assess(surrogate: Surrogate, n: int = 5_000, seed: int = 2_026) -> dict[str,
 
 
 def _examples(surrogate: Surrogate, options: Options) -> dict[str, list[float]]:
-    """Return a few contracts with the answers of these weights, for others to find again."""
+    """Return a few contracts with this surrogate's answers, so that others can reproduce them."""
     columns = ("spot", "expiry", "rate", "dividend_yield", "volatility", "is_call")
     inputs = {name: getattr(options, name).tolist() for name in columns}
     answers = surrogate.evaluate(options, QUANTITIES)
@@ -84,7 +84,7 @@ def _one_region_after_another(
     *,
     is_american: bool,
 ) -> Options:
-    """Draw equally many contracts in every region of :mod:`pricing.surrogate.regions`."""
+    """Draw the same number of contracts in every region of :mod:`pricing.surrogate.regions`."""
     parts = []
     for cell in regions.cells():
         cut = {
@@ -136,7 +136,7 @@ def _spread(error: FloatArray) -> dict[str, float]:
 
 
 def _histogram(error: FloatArray) -> dict[str, list[float]]:
-    """Count errors by size, four bins a decade; smaller ones are in the first bin."""
+    """Count errors by size, four bins per decade; smaller ones go into the first bin."""
     edges = np.logspace(-8, 1, 37)
     counts, _ = np.histogram(np.clip(np.abs(error), edges[0], edges[-1]), edges)
     return {"edges": edges.tolist(), "counts": counts.tolist()}
@@ -153,7 +153,7 @@ def _by_region(options: Options, found: Values, truth: Values) -> list[dict[str,
 
 
 def _stated(surrogate: Surrogate, n: int, rng: np.random.Generator) -> StatedError:
-    """Measure ``n`` puts in every cell of the model's domain, against formula or QuantLib."""
+    """Measure ``n`` puts per cell of the surrogate's domain, against the formula or QuantLib."""
     american = surrogate.coding.is_american
     referee = get_engine("quantlib" if american else "analytic")
     lattice = Lattice.of(surrogate.domain)
@@ -167,7 +167,7 @@ def _stated(surrogate: Surrogate, n: int, rng: np.random.Generator) -> StatedErr
             raise FailedError(f"{np.sum(~np.isfinite(found))} prices of the model are no numbers")
         error = np.maximum(np.abs(found - truth) - FLOOR, 0.0)
         scale = surrogate.coding.scale(put, np)
-        # a row that the referee failed on says nothing; without a scale there is nothing to err in
+        # rows the referee failed on tell nothing; where the scale is zero no error is possible
         share = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
         np.maximum.at(largest, lattice.numbers(put), np.nan_to_num(share))
     return StatedError.measured(lattice, largest)
@@ -188,14 +188,14 @@ def _options(put: Put, spot: FloatArray | float, *, is_american: bool) -> Option
 
 
 def _away_from_boundary(options: Options) -> BoolArray:
-    """Return which rows are further than the band from where exercise begins."""
+    """Return which rows lie further than the band from the exercise boundary."""
     put, _ = mirrored(*options.terms)
     boundary = _fd_boundary(options)
     return np.asarray(~(np.abs(put.log_moneyness - np.log(boundary)) < BAND))
 
 
 def _fd_boundary(options: Options) -> FloatArray:
-    """Return S*/K of the mirrored puts, NaN where none is exercised."""
+    """Return S*/K of the mirrored puts, NaN where there is no boundary."""
     put, _ = mirrored(*options.terms)
     unit = _options(put, 1.0, is_american=True)
     return np.concatenate(

@@ -31,7 +31,7 @@ MONEYNESS: Mapping[str, float] = {
     "S/K > 1.25": np.inf,
 }
 MEASURES = ("value", "delta_1pct", "gamma_1pct", "vega_1pt", "theta_day", "rho_1pt")
-LOWEST_VOLATILITY = 1e-3  # scenarios do not go below
+LOWEST_VOLATILITY = 1e-3  # scenarios do not go below this
 
 
 def check_frame(
@@ -46,8 +46,8 @@ def check_frame(
     """Return what is wrong with a book: ``row``, ``column`` and ``reason`` of every bad cell.
 
     ``row`` is the label of the row. ``unread`` names columns that are not needed, ``quantity`` the
-    column of positions, if there is one; ``exercise`` is the style where no column says it. What
-    was assumed is added to ``assumed``, or warned of where that is None.
+    column of positions, if there is one; ``exercise`` is the style if no column states it.
+    Assumptions are added to ``assumed``, or issued as warnings if that is None.
     """
     _, problems = read_options(frame, columns, unread, exercise, assumed=assumed)
     if quantity is not None:
@@ -83,8 +83,8 @@ def exposure(
     -------
     DataFrame
         Indexed by expiry and moneyness: ``options``, ``value``, and in money: ``delta_1pct`` for a
-        spot 1 % up, ``gamma_1pct`` by which that changes, ``vega_1pt`` for volatility one point
-        up, ``theta_day`` for a day passing, ``rho_1pt`` for the rate one point up.
+        spot 1 % up, ``gamma_1pct`` for the change of that delta, ``vega_1pt`` for volatility one
+        point up, ``theta_day`` for one day passing, ``rho_1pt`` for the rate one point up.
     """
     options, _ = read_options(priced, columns, ("exercise",))
     held = _quantities(priced, quantity)
@@ -128,13 +128,13 @@ def scenario_grid(
     volatility_moves
         Absolute: 0.05 is five points up; no volatility falls below 0.001.
     progress
-        A function of scenarios done and scenarios in all.
+        Called with the number of scenarios done and the total.
 
     Returns
     -------
     DataFrame
-        Spot moves down, volatility moves across. Rows that cannot be priced, here or in any
-        scenario, count nothing anywhere; ``attrs["left_out"]`` says how many they are.
+        Spot moves down, volatility moves across. Rows that cannot be priced today or in some
+        scenario are left out everywhere; ``attrs["left_out"]`` is their number.
     """
     chosen = get_engine(engine)
     options, problems = read_options(frame, columns, exercise=exercise)
@@ -173,7 +173,7 @@ def scenario_grid(
 
 
 def _quantities(frame: pd.DataFrame, quantity: Hashable | None) -> FloatArray:
-    """Return each row's position; a missing or unreadable one counts nothing."""
+    """Return each row's position; a missing or unreadable one counts as zero."""
     if quantity is None:
         return np.ones(len(frame))
     if quantity not in frame.columns:

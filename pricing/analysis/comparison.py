@@ -19,7 +19,7 @@ from pricing.reading import read_options
 from pricing.surrogate.regions import label_regions
 
 _WARM_UP = 64  # rows of each style
-_SMALLEST_VEGA = 1e-3  # per unit strike: below, a price says nothing of volatility
+_SMALLEST_VEGA = 1e-3  # per unit strike: below this, a price tells nothing about volatility
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Comparison:
         The frame with ``{quantity}_{engine}`` for every engine, and ``iv_points_{engine}``: its
         price error in hundredths of volatility.
     summary
-        One row an engine: ``microseconds`` per option, ``priced`` rows, then RMSE and largest
+        One row per engine: ``microseconds`` per option, ``priced`` rows, then RMSE and largest
         error against the reference, for price, ``iv_points`` (hundredths of volatility) and
         each Greek.
     reference
@@ -131,7 +131,7 @@ def _timed(
     *,
     warm_up: bool,
 ) -> tuple[Values, float]:
-    """Price the rows an engine takes, NaN elsewhere; return the seconds that took."""
+    """Price the rows an engine takes, NaN elsewhere; also return the seconds it took."""
     live = np.flatnonzero(options.expiry > 0)
     refused = [mask for mask, _ in engine.refusals(options.take(live))]
     is_taken = np.ones(len(options), dtype=np.bool_)

@@ -7,7 +7,7 @@ from pricing import black_scholes
 
 
 def sample_book() -> pd.DataFrame:
-    """Return a small book to try things on: long and short, both styles, one row out of reach."""
+    """Return a small book to try things on: long and short, both styles, one row out of domain."""
     rng = np.random.default_rng(11)
     spots = {"ALFA": 102.0, "BRAVO": 48.5, "CHARLIE": 310.0}
     yields = {"ALFA": 0.02, "BRAVO": 0.0, "CHARLIE": 0.035}
@@ -27,7 +27,7 @@ def sample_book() -> pd.DataFrame:
             "volatility": rng.uniform(0.15, 0.45, size=60).round(3),
         }
     )
-    book.loc[59, "expiry"] = 5.0  # longer than the surrogates know
+    book.loc[59, "expiry"] = 5.0  # longer than the surrogates' domain
     return book.rename_axis("position")
 
 
@@ -61,5 +61,5 @@ def sample_chain() -> pd.DataFrame:
     )
     chain = chain[chain["price"] >= 0.01].reset_index(drop=True)
     chain.loc[3, "price"] = 120.0  # above the upper bound
-    chain.loc[len(chain) - 1, "price"] = 0.0  # below the lower one, or at it
+    chain.loc[len(chain) - 1, "price"] = 0.0  # at or below the lower bound
     return chain

@@ -1,9 +1,9 @@
-"""Contracts that try to break an engine, to see whether the error that it states is true.
+"""Contracts that try to break an engine, to see whether the errors it states hold.
 
 Three regions: the box of usual contracts, the whole domain, and its edges, where every coordinate
-is as likely as not to sit on an end, a kink or a degenerate value. Truth is the closed form for
-Europeans and QuantLib's QdFp for Americans; a price outside of its stated error is judged again by
-QdFp at high precision before it counts. All at strike 100.
+has an even chance of sitting on an end, a kink or a degenerate value. The truth is the closed form
+for European options and QuantLib's QdFp for American ones; a price outside its stated error is
+checked again by QdFp at high precision before it counts. All strikes are 100.
 """
 
 import sys
@@ -28,9 +28,9 @@ from pricing.surrogate.store import models_folder
 QUANTITIES = ("price", "delta", "gamma", "vega", "theta", "rho", "dividend_rho")
 REGIONS = ("box", "domain", "edges")
 COVERED = {"box": 0.99, "domain": 0.99, "edges": 0.98}  # share of rows within the stated error
-WORST = 10.0  # times the stated error: no row may be further out
+WORST = 10.0  # times the stated error: no row may be further off
 _ROWS_A_STATE = 40
-_PART = 4_000  # rows between two steps of the bar
+_PART = 4_000  # rows per step of the progress bar
 _SHORTEST = 1e-6  # years: half a minute
 _MINUTE, _DAY = 1.0 / (365 * 24 * 60), 1.0 / 365
 
@@ -38,7 +38,7 @@ _MINUTE, _DAY = 1.0 / (365 * 24 * 60), 1.0 / 365
 def run(
     n_rows: int = 20_000, seed: int = 1, engine: str = "amo", *, workers: int | None = None
 ) -> dict[str, Any]:
-    """Return what was found, by style and region; see :func:`faults` for what is wrong with it."""
+    """Return the findings by style and region; :func:`faults` says what is wrong with them."""
     rng = np.random.default_rng(seed)
     n_each = max(n_rows // (2 * len(REGIONS)), 1)
     found = {}
@@ -58,7 +58,7 @@ def run(
 
 
 def _weights() -> dict[str, str]:
-    """Return which weights are on trial, by style."""
+    """Return which weights are tested, by style."""
     folder = models_folder()
     styles = ("european", "american")
     return {style: sha256_of(folder / style / checkpoint.WEIGHTS) for style in styles}
@@ -72,7 +72,7 @@ def draw(
     is_american: bool,
     domain: Domain | None = None,
 ) -> Options:
-    """Draw puts of a region and mirror half of them to calls; many share a market state."""
+    """Draw puts from a region and mirror half of them into calls; many share a market state."""
     domain = domain or Domain()
     ranges = {name: getattr(domain, name) for name in BOX} if region != "box" else dict(BOX)
     ranges["expiry"] = (max(ranges["expiry"][0], _SHORTEST), ranges["expiry"][1])
@@ -112,9 +112,9 @@ def _evenly(
 def _on_edges(
     name: str, ranges: Mapping[str, tuple[float, float]], n: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw ends and special values for half of the rows, and something in between for the others.
+    """Draw ends and special values for half of the rows, and values in between for the others.
 
-    Spots are computed from log-moneyness, which rounds: its ends stay a little inside.
+    Spots are computed from log-moneyness with rounding, so its ends stay slightly inside.
     """
     low, high = ranges[name]
     inner = 1e-9 * (high - low)
@@ -129,7 +129,7 @@ def _on_edges(
 def _try(
     name: str, options: Options, workers: int | None, progress: Callable[[int], object]
 ) -> dict[str, Any]:
-    """Price the rows and compare them with truth, stated error and bounds."""
+    """Price the rows and compare them with the truth, the stated errors and the bounds."""
     parts = []
     for start in range(0, len(options), _PART):
         some = options.take(slice(start, start + _PART))
@@ -174,7 +174,7 @@ def _answers(name: str, options: Options, workers: int | None) -> dict[str, Floa
 def _truth(
     options: Options, price: FloatArray, stated: FloatArray, workers: int | None
 ) -> FloatArray:
-    """Return what is right; where that is outside of the stated error, by a second opinion."""
+    """Return true prices; where they contradict the stated error, from a more precise referee."""
     if not options.is_american.any():
         return get_engine("analytic").evaluate(options, ("price",))[0]["price"]
     truth = base.evaluate(get_engine("quantlib"), options, ("price",), workers=workers)[0]
@@ -203,7 +203,7 @@ def broken_bounds(options: Options, values: Values) -> dict[str, int]:
 
 
 def faults(results: Mapping[str, Any]) -> list[str]:
-    """Return what is not as it should be, in words; empty if all is well."""
+    """Return what is wrong, in words; empty if all is well."""
     found = []
     for name, row in results["regions"].items():
         least = COVERED[name.split(", ")[1]]
@@ -225,7 +225,7 @@ def faults(results: Mapping[str, Any]) -> list[str]:
 
 
 def as_text(results: Mapping[str, Any]) -> str:
-    """Return the results for people."""
+    """Return the results as plain text."""
     heads = f"{'rows':>8}{'flagged':>9}{'RMSE':>10}{'largest':>10}{'covered':>10}"
     lines = [f"{'':<20}{heads}{'worst ratio':>13}{'bounds broken':>15}"]
     for name, row in results["regions"].items():

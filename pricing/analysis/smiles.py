@@ -1,4 +1,4 @@
-"""A market of quotes: smiles, their term structure, and a surface through them."""
+"""Smiles of quotes, their term structure, and a surface through them."""
 
 import numpy as np
 import pandas as pd
@@ -49,8 +49,8 @@ def term_structure(smile: pd.DataFrame) -> pd.DataFrame:
 def volatility_surface(smile: pd.DataFrame, levels: FloatArray = _LEVELS) -> pd.DataFrame:
     """Return volatilities by expiry (down) and ln K/F (across), linear between quotes.
 
-    Of a strike's quotes the one out of the money counts, which has the smaller spread. Nothing is
-    extrapolated: beyond an expiry's outermost quotes it is NaN.
+    Of the quotes at a strike, the one out of the money counts: its spread is smaller. Nothing is
+    extrapolated: beyond an expiry's outermost quotes the surface is NaN.
     """
     rows = {}
     for expiry, quotes in smile.groupby("expiry"):

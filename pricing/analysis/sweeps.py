@@ -1,4 +1,4 @@
-"""One contract under many circumstances: lines, surfaces and the exercise boundary."""
+"""One contract under varying conditions: lines, surfaces and the exercise boundary."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -43,10 +43,10 @@ def surface(
 
 
 def exercise_boundary(contract: Contract, engine: str | Engine, expiry: FloatArray) -> FloatArray:
-    """Return the spot at which an American is exercised, for each time to expiry.
+    """Return the spot at which an American option is exercised, for each time to expiry.
 
-    By the engine if it knows it, or else by our finite differences. NaN where the boundary is out
-    of the engine's reach, or there is none.
+    Found by the engine if it can, otherwise by our finite differences. NaN where there is no
+    boundary or the engine cannot find it.
     """
     options, _ = read_options(vary(contract, expiry=expiry))
     chosen = get_engine(engine)

@@ -37,7 +37,7 @@ class AnalyticEngine:
         options: Options,
         quantities: Sequence[str],
         *,
-        workers: int | None = None,  # noqa: ARG002  # one thread outruns the memory bus
+        workers: int | None = None,  # noqa: ARG002  # one thread saturates the memory bus
         progress: Advance = None,
     ) -> tuple[Values, Failures]:
         """Return the closed form, in slices that stay in cache."""

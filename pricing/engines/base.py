@@ -1,16 +1,16 @@
-"""What an engine is, what more it may be able to do, and the one way to ask it.
+"""What an engine is, what else it may be able to do, and the one way to call it.
 
-:class:`Engine` is all that is needed to price a book. What some engines can do beyond that is a
-protocol of its own, so that an engine from elsewhere can have any of them:
+:class:`Engine` is all that is needed to price a book. Everything else that some engines can do is
+a separate protocol, so that a third-party engine can have any of them:
 
 :class:`KnowsDomain`
-    Rows it refuses lie outside of a domain, and others may price them instead.
+    The rows it refuses lie outside its domain, and other engines may price them instead.
 :class:`StatesError`
     It gives the quantity ``price_error``.
 :class:`Inverts`
     It finds implied volatilities by itself.
 :class:`HasBoundary`
-    It knows where Americans are exercised.
+    It knows where American options are exercised.
 :class:`KeepsBounds`
     Its numbers need no projection into their bounds.
 
@@ -73,7 +73,7 @@ class Engine(Protocol):
 
 @runtime_checkable
 class KnowsDomain(Protocol):
-    """Knows a part of the world only: other engines may price the rows that it refuses."""
+    """Prices a limited domain only: other engines may price the rows that it refuses."""
 
     def inside(self, options: Options) -> BoolArray:
         """Return which rows lie in its domain."""
@@ -121,7 +121,7 @@ class KeepsBounds(Protocol):
 
 
 def refused(engine: Engine, options: Options) -> Refusals:
-    """Ask an engine which rows it does not take; expired ones it never sees."""
+    """Ask an engine which rows it does not take; it never sees expired ones."""
     is_live = options.expiry > 0
     return [
         (mask & is_live, reason)
@@ -141,14 +141,14 @@ def evaluate(
 ) -> tuple[Values, Failures]:
     """Evaluate options of any expiry: expired ones by their limits, the others by the engine.
 
-    Rows that the engine refuses are failures with its reason, never numbers. Whoever has asked
-    already by :func:`refused` passes what was said as ``refusals``. What an engine gives outside of
-    the bounds of :mod:`pricing.bounds`, or an American option below its European one, is moved to
-    the bound: a numerical error of that size is known to be one.
+    Rows that the engine refuses are failures with its reason, never numbers. A caller that has
+    already called :func:`refused` passes the result as ``refusals``. A value outside the bounds of
+    :mod:`pricing.bounds`, or an American price below the European one, is certainly a numerical
+    error and is moved to the bound.
 
-    At expiry a price is intrinsic and Greeks are the limits as time runs out, at the strike the
-    mean of both sides. Theta of an American option there is never positive: whoever would gain by
-    waiting for the strike's interest exercises instead.
+    At expiry the price is intrinsic and the Greeks are the limits as time runs out, at the strike
+    the mean of both sides. Theta of an American option there is never positive: instead of waiting
+    for the strike's interest, the holder exercises.
     """
     refusals = refused(engine, options) if refusals is None else refusals
     failures: Failures = {}
@@ -194,5 +194,5 @@ def _bounded(engine: Engine, options: Options, values: Values) -> Values:
 
 
 def closed_form(options: Options, quantities: Sequence[str]) -> Values:
-    """Return the Black–Scholes formula, whatever the exercise style."""
+    """Return Black–Scholes values, whatever the exercise style."""
     return black_scholes.evaluate(*options.terms, quantities)

@@ -43,7 +43,7 @@ class FDEngine:
     def exercise_boundary(self, options: Options) -> FloatArray:
         """Return the spot at which each American option is exercised, NaN where there is none.
 
-        One solve has the boundary of all shorter expiries too.
+        One solve gives the boundary of all shorter expiries too.
         """
         found = np.full(len(options), np.nan)
         rows = np.flatnonzero(options.is_american & (options.expiry > 0))

@@ -9,7 +9,7 @@ scale back: vega × √T, rho × T, theta ÷ T. Prices are taken per unit strike
 
 The evaluation date is a process-wide global of QuantLib and belongs to the user: it is not changed
 here, and no price depends on it. Curves have a fixed reference date, and no date that QuantLib
-knows is later than the last: only on that very day is the option expired, and then the row says so.
+knows is later than the last: the option is expired on that very day only, and the row then says so.
 
 QuantLib's pricing calls hold the GIL: objects are made per call, never shared between threads, and
 large books go to processes.
@@ -33,19 +33,19 @@ Method = Literal["fast", "accurate", "high-precision", "fd"]
 _IN_A_YEAR = ql.Date.maxDate()
 _TODAY = _IN_A_YEAR - 365
 
-# Relative bumps of spot for delta, gamma and speed: the smoother the prices, the smaller; and
-# smaller in proportion where σ√T is below 0.2, because that is the scale prices curve on.
+# Relative bumps of spot for delta, gamma and speed: the smoother the prices, the smaller. They
+# shrink in proportion where σ√T is below 0.2, because that is the scale on which prices curve.
 _SPOT_BUMP = {"fast": 1e-2, "accurate": 4e-3, "high-precision": 2e-3, "fd": 1e-2}
 _RATE_BUMP = {"fast": 2e-4, "accurate": 2e-4, "high-precision": 2e-5, "fd": 1e-3}
 _VOLATILITY_BUMP = 5e-3  # relative
 _CHUNK = 500
-# Time value per unit strike below which an American counts as exercised: QdFp's own error there.
+# Time value per unit strike below which an American option counts as exercised: QdFp's own error.
 _STOPPED = {"fast": 5e-6, "accurate": 1e-6, "high-precision": 2e-8, "fd": 1e-9}
 
 
 @dataclass(frozen=True)
 class QuantLibEngine:
-    """European options by the analytic engine, Americans by QdFp or by QuantLib's own grid.
+    """European options by the analytic engine, American ones by QdFp or by QuantLib's own grid.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class QuantLibEngine:
         workers: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> tuple[dict[str, FloatArray], dict[int, str]]:
-        """Return the named quantities of each option, and QuantLib's complaint where it fails.
+        """Return the named quantities of each option, and QuantLib's message where it fails.
 
         ``workers`` above one spreads the rows over that many processes where that is faster.
         """
@@ -312,7 +312,7 @@ def _bumped(contract: _Contract, wanted: set[str]) -> dict[str, float]:
         found["rho"] = _slope(contract, "rate")
     if "dividend_rho" in wanted:
         found["dividend_rho"] = _slope(contract, "dividend_yield")
-    if is_stopped:  # the equation does not hold there; bumps of precise prices do
+    if is_stopped:  # the equation does not hold there; bumps of precise prices are valid
         found |= {"theta": 0.0, "charm": 0.0}
     return found
 

@@ -59,7 +59,7 @@ ENGINES: Mapping[str, Callable[[], "Engine"]] = {
 
 
 def get_engine(engine: "str | Engine") -> "Engine":
-    """Return the engine of that name, loaded once a process, or the engine itself."""
+    """Return the engine of that name, loaded once per process, or the engine itself."""
     if not isinstance(engine, str):
         if not all(hasattr(engine, name) for name in ("name", "refusals", "evaluate")):
             raise SettingsError(
@@ -75,7 +75,7 @@ def get_engine(engine: "str | Engine") -> "Engine":
 
 
 def fallbacks(options: "Options", is_unknown: "BoolArray") -> "list[tuple[Engine, BoolArray]]":
-    """Return who prices the rows that a bounded engine does not know: formula, or QuantLib.
+    """Return which engines price rows outside a bounded engine's domain: formula or QuantLib.
 
     An engine is loaded only if some row needs it.
     """

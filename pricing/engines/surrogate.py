@@ -1,4 +1,4 @@
-"""The engine "amo": the shipped surrogates behind one door, and the domain they do not leave."""
+"""The engine "amo": the shipped surrogates as one engine that never leaves their domain."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class SurrogateEngine:
 
     @classmethod
     def load_all(cls, folder: Path | None = None, device: torch.device | str = "cpu") -> list[Self]:
-        """Read the engine and, where it is there, its rival: a plain MLP on the same coding."""
+        """Read the engine and, if present, its rival: a plain MLP on the same coding."""
         folder = models_folder() if folder is None else folder
         engine, rival = cls.load(folder, device), folder / "american-mlp"
         if not rival.is_dir():
@@ -55,7 +55,7 @@ class SurrogateEngine:
         return [engine, cls(engine.european, Surrogate.load(rival, device), name="mlp")]
 
     def refusals(self, options: Options) -> Refusals:
-        """Refuse rows outside of the domain: nothing is extrapolated."""
+        """Refuse rows outside the domain: nothing is extrapolated."""
         return [
             (mask & (options.is_american == surrogate.coding.is_american), reason)
             for surrogate in (self.european, self.american)
@@ -63,7 +63,7 @@ class SurrogateEngine:
         ]
 
     def inside(self, options: Options) -> BoolArray:
-        """Return which rows lie in the domain of their style's model."""
+        """Return which rows lie in the domain of their style's surrogate."""
         return np.asarray(~np.any([mask for mask, _ in self.refusals(options)], axis=0))
 
     def evaluate(
@@ -74,7 +74,7 @@ class SurrogateEngine:
         workers: int | None = None,
         progress: Advance = None,
     ) -> tuple[Values, Failures]:
-        """Return price, Greeks and the price's error of rows in the domain.
+        """Return price, Greeks and price error of rows in the domain.
 
         ``workers`` is the number of threads, by default one per core.
         """
@@ -116,7 +116,7 @@ class SurrogateEngine:
         return result, failures
 
     def exercise_boundary(self, options: Options) -> FloatArray:
-        """Return the spot at which each American is exercised; NaN where that is not known."""
+        """Return the spot at which each American option is exercised; NaN where it is unknown."""
         at_strike = options.with_values(spot=options.strike)
         rows = np.flatnonzero(options.is_american & (options.expiry > 0) & self.inside(at_strike))
         result = np.full(len(options), np.nan)

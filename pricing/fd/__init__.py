@@ -1,4 +1,4 @@
-"""Black–Scholes by finite differences: the second referee, and the maker of labels.
+"""Black–Scholes by finite differences: the second referee, and the source of labels.
 
 ``grid`` places the nodes, ``schemes`` the time steps, ``kernels`` runs them, ``solver`` nests and
 extrapolates, ``spot`` reads off price and Greeks, ``surface`` whole surfaces and the exercise

@@ -73,10 +73,10 @@ def build_grid(
 ) -> SpaceGrid:
     """Cover log-moneyness from ``low`` < 0 to ``high`` > 0 with ``n_intervals`` intervals.
 
-    The intervals are shared between both sides of the strike so that the strike falls where
-    ``placement`` wants it; one end then reaches a little further than asked. ``anchor`` is a
+    The intervals are divided between both sides of the strike so that the strike falls where
+    ``placement`` puts it; one end then reaches a little further than asked. ``anchor`` is a
     log-moneyness to put on a node too, by widening the spacing; it is left between nodes where
-    fewer than :data:`ANCHOR_INTERVALS` intervals part it from the strike.
+    fewer than :data:`ANCHOR_INTERVALS` intervals separate it from the strike.
     """
     if kind == "sinh":
         low, high = np.arcsinh(low / scale), np.arcsinh(high / scale)
@@ -102,7 +102,7 @@ def build_grid(
 
 
 def pack(values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
-    """Reshape one value a contract to (blocks, lanes), repeating the last one to fill up."""
+    """Reshape one value per contract to (blocks, lanes), repeating the last one to fill up."""
     n_missing = -len(values) % LANES
     filled = np.concatenate([values, np.repeat(values[-1:], n_missing)])
     return filled.reshape(-1, LANES)

@@ -106,8 +106,9 @@ def march(
     Notes
     -----
     The tridiagonal system is eliminated from the far side and substituted from the exercise side.
-    An American takes the larger of continuation and payoff during the substitution, which solves
-    the discrete obstacle problem exactly when exercise is optimal on one side of one boundary.
+    An American option takes the larger of continuation and payoff during the substitution, which
+    solves the discrete obstacle problem exactly when exercise is optimal on one side of one
+    boundary.
 
     References
     ----------

@@ -47,7 +47,7 @@ def read_fields(
         (blocks, nodes, lanes) and (blocks, times, nodes, lanes) of each level, coarsest first, from
         the exercise side outwards.
     is_call
-        (contracts,): whose nodes fall, and are turned round here.
+        (contracts,): true where nodes fall in S; these are reversed here.
     weights, change_weights
         (levels, blocks, lanes) of each contract's answer; (levels,) of its last change.
     price, delta, gamma, change
@@ -130,12 +130,13 @@ def find_boundary(
 
     Near the boundary the excess over the payoff is quadratic in S - S*, so its square root is
     nearly linear: S* is where it vanishes, by inverse quadratic interpolation in three nodes. The
-    first held node is left out, for the sweep puts the boundary on a node and errs most there.
+    first held node is left out: the sweep puts the boundary on a node and errs most there.
 
     Parameters
     ----------
     spot, price
-        (contracts, nodes) and (contracts, times, nodes) of Americans per unit strike, rising in S.
+        (contracts, nodes) and (contracts, times, nodes) of American options per unit
+        strike, rising in S.
     """
     n_contracts, n_times, n_nodes = price.shape
     for contract in range(n_contracts):
@@ -169,7 +170,7 @@ def find_boundary(
 
 
 def exercise_boundary(unit: Options, spot: FloatArray, price: FloatArray) -> FloatArray:
-    """Return S*/K, (contracts, times), NaN for Europeans; arguments as in :func:`find_boundary`."""
+    """Return S*/K, (contracts, times), NaN if European; arguments as in :func:`find_boundary`."""
     american = np.flatnonzero(unit.is_american)
     found = np.empty((len(american), price.shape[1]))
     find_boundary(spot[american], price[american], unit.is_call[american], found)

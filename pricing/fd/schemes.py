@@ -9,7 +9,7 @@ from amo.arrays import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class StepPlan:
-    """What the kernel does one substep after the other.
+    """What the kernel does, substep by substep.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class Scheme:
         kink of the payoff excites modes that Crank–Nicolson alone never damps.
     time_power
         1 for even steps, 2 for steps growing from expiry, where the exercise boundary of an
-        American moves like √τ.
+        American option moves like √τ.
     order
         Order in price when space and time steps are halved together, measured by a test.
     extrapolated_order
-        Order after one Richardson extrapolation, for Europeans.
+        Order after one Richardson extrapolation, for European options.
     """
 
     name: str

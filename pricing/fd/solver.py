@@ -3,7 +3,7 @@
 Everything is solved per unit strike on grids of S/K; prices scale back exactly. A solve runs on
 ``levels`` nested grids, each with twice the space and time steps of the one before. Richardson
 extrapolation on the nodes they share removes the leading error, and with three levels the change
-between the last two extrapolations states what is left.
+between the last two extrapolations estimates what is left.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from pricing.fd.kernels import march
 from pricing.fd.schemes import CRANK_NICOLSON, Scheme
 from pricing.options import Options
 
-MAX_DEVIATION = 5.0  # of σ√T: beyond, S/K spans more than the grid resolves
-MIN_DEVIATION = 1e-6  # below, the grid drowns in rounding
-MAX_DRIFT = 30.0  # of |r - q|√T / σ: beyond, drift crosses the grid faster than diffusion
+MAX_DEVIATION = 5.0  # of σ√T: beyond this, S/K spans more than the grid resolves
+MIN_DEVIATION = 1e-6  # below this, rounding swamps the grid
+MAX_DRIFT = 30.0  # of |r - q|√T / σ: beyond this, drift crosses the grid faster than diffusion
 WIDTH = 5.0  # how far the grid reaches beyond spot, strike and forward, in σ√T
 
 
@@ -165,7 +165,7 @@ def solve(
     march(
         nodes,
         payoff,
-        _smoothed(payoff, nodes, grid, refinement) if settings.placement == "average" else payoff,
+        smoothed(payoff, nodes, grid, refinement) if settings.placement == "average" else payoff,
         is_american,
         rate,
         dividend_yield,
@@ -193,9 +193,9 @@ def solve(
 def bumped(unit: Options, column: str) -> tuple[Options, Options, FloatArray, FloatArray]:
     """Return options with one market input lowered and raised, and by how much each.
 
-    Europeans are smooth in every input. An American's boundary moves by about dr/r, and its value
-    bends where that reaches σ√T: rates are bumped by a tenth of r σ√T, and not to the side where
-    that would open a second boundary.
+    European values are smooth in every input. The boundary of an American option moves by about
+    dr/r, and the value bends where that reaches σ√T: rates are bumped by a tenth of r σ√T, and not
+    to the side where that would open a second boundary.
     """
     value = getattr(unit, column)
     if column == "volatility":
@@ -220,8 +220,8 @@ def bumped(unit: Options, column: str) -> tuple[Options, Options, FloatArray, Fl
 def bump_weights(levels: int, is_american: BoolArray) -> FloatArray:
     """Return the weight of each level (first axis) in values that are to be differenced.
 
-    The sweep moves an American's boundary from node to node, an error that differencing
-    amplifies and extrapolation adds to: Americans take the finest grid as it is.
+    The sweep moves the boundary of an American option from node to node, an error that differencing
+    amplifies and extrapolation adds to: American options use the finest grid alone.
     """
     weights, _ = extrapolation_weights(levels)
     finest = np.eye(levels)[-1]
@@ -245,7 +245,7 @@ def extrapolation_weights(levels: int) -> tuple[FloatArray, FloatArray]:
 
     The first row makes (4 fine - coarse) / 3 of the two finest; the second its change from the
     extrapolation one level coarser, NaN below three levels. A third of that change is the stated
-    error: right if the extrapolated order is 2, which free boundaries may leave, and five times
+    error: correct if the extrapolated order is 2, as it may be with a free boundary, and five times
     too large where it is 4.
     """
     if levels == 1:
@@ -263,9 +263,7 @@ def extrapolate(levels: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     return np.asarray(value), np.abs(np.asarray(error)) / 3.0
 
 
-def _smoothed(
-    payoff: FloatArray, nodes: FloatArray, grid: SpaceGrid, refinement: int
-) -> FloatArray:
+def smoothed(payoff: FloatArray, nodes: FloatArray, grid: SpaceGrid, refinement: int) -> FloatArray:
     """Replace the payoff at the strike by its cell average, h/8 on an even grid.
 
     It cancels the leading error of sampling a kink, and keeps the rest smooth in h, which

@@ -30,7 +30,7 @@ from pricing.options import Options
 
 _CHUNK = 256  # contracts a thread solves at a time, at most
 _ROUNDING = 1e-8  # per unit strike
-_SAFETY = 2.0  # a change between two extrapolations, each with errors of its own
+_SAFETY = 2.0  # for a change between two extrapolations, each with its own error
 _NEEDS_BUMP = {
     "volatility": {"vega", "vanna", "volga"},
     "rate": {"rho"},
@@ -49,15 +49,15 @@ def evaluate(
     """Return the named quantities of each option at its own spot.
 
     Takes the quantities of :mod:`pricing.black_scholes`, with its units, and ``price_error``, an
-    estimate that 99 of 100 errors of the price stay below (NaN below three levels). Delta and gamma
-    come off the grid, theta and charm from the equation, vega, rho, dividend_rho, vanna and volga
+    estimate that 99 of 100 price errors stay below (NaN below three levels). Delta and gamma come
+    from the grid, theta and charm from the equation, vega, rho, dividend_rho, vanna and volga
     from central bumps on a fixed grid. A spot at or beyond the exercise boundary gets the stopped
     values: intrinsic, delta ±1, the rest zero. Expiries must be positive.
 
     Parameters
     ----------
     workers
-        Threads; the answer does not depend on it. Default: one a core.
+        Threads; the answer does not depend on it. Default: one per core.
     progress
         Called with the number of options just finished.
     """
@@ -138,14 +138,15 @@ def _at_spot(
     The first answer is the best one, with the price's error and the boundary; the second is for
     differencing in a market input, see :func:`pricing.fd.solver.bump_weights`.
     """
-    position = _position(grid, unit.spot)
+    position = position_of(grid, unit.spot)
     left = np.clip(position.astype(np.intp), 3, grid.n_intervals - 4)
     solutions = [
         [unpack(each, len(unit)) for each in solve(unit, grid, settings, level)]
         for level in range(settings.levels)
     ]
     around = [
-        _around(nodes, values, left, 2**level) for level, (nodes, values) in enumerate(solutions)
+        around_spot(nodes, values, left, 2**level)
+        for level, (nodes, values) in enumerate(solutions)
     ]
     weights = bump_weights(settings.levels, unit.is_american)[..., None]
     best, smooth = {}, {}
@@ -156,7 +157,7 @@ def _at_spot(
         smooth[name] = np.sum(weights * np.stack(fields), axis=0)
         error = change if name == "price" else error
     at_spot, for_bumps = (
-        _interpolate(unit.spot, around[0]["spot"], position - left + 1, fields)
+        interpolate(unit.spot, around[0]["spot"], position - left + 1, fields)
         for fields in (best, smooth)
     )
     today = extrapolate([values[:, :: 2**level] for level, (_, values) in enumerate(solutions)])[0]
@@ -169,7 +170,7 @@ def _at_spot(
     return at_spot, for_bumps
 
 
-def _position(grid: SpaceGrid, spot: FloatArray) -> FloatArray:
+def position_of(grid: SpaceGrid, spot: FloatArray) -> FloatArray:
     """Return where spots lie, in intervals of the coarsest grid."""
     x = np.resize(np.log(spot), grid.spacing.shape)  # pad to whole blocks
     return grid.position(x).ravel()[: len(spot)]
@@ -182,19 +183,19 @@ def _boundary_error(
 
     The sweep puts the boundary on a node. That moves the value by a part of Γ h², where
     Γ = 2 |rK - qS*| / (σ S*)² is gamma's jump at the boundary S* and h the step of the finest grid
-    there; no extrapolation removes it, for where the boundary lies between two nodes differs from
-    grid to grid. How large a part, and how it fades with the distance in σ√T, is measured:
-    tests/pricing/test_wrong_numbers.py holds it against QuantLib. Deep in the exercise region it
-    is nothing.
+    there; no extrapolation removes it, because where the boundary lies between two nodes differs
+    from grid to grid. How large a part, and how it fades with the distance in σ√T, is measured:
+    tests/pricing/test_wrong_numbers.py compares it with QuantLib. Deep in the exercise region it
+    vanishes.
     """
     known = np.where(np.isnan(boundary), 1.0, boundary)
-    place = _position(grid, known)
+    place = position_of(grid, known)
     near = place + 0.5 * np.where(place > 0.5 * grid.n_intervals, -1.0, 1.0)
     step = 2.0 * np.abs(_spot_at(grid, near) - known) / 2 ** (settings.levels - 1)
     jump = 2.0 * np.abs(unit.rate - unit.dividend_yield * known) / (unit.volatility * known) ** 2
     outwards = np.where(unit.is_call, -1.0, 1.0) * np.log(unit.spot / known)
     deviations = np.maximum(outwards, 0.0) / (unit.volatility * np.sqrt(unit.expiry))
-    inside = np.maximum(place - _position(grid, unit.spot), 0.0)  # intervals
+    inside = np.maximum(place - position_of(grid, unit.spot), 0.0)  # intervals
     part = (0.2 * np.exp(-4.0 * deviations) + 0.002) * np.exp(-4.0 * np.maximum(inside - 1.0, 0.0))
     return np.where(np.isnan(boundary), 0.0, part * jump * step**2)
 
@@ -207,7 +208,7 @@ def _spot_at(grid: SpaceGrid, position: FloatArray) -> FloatArray:
     return np.exp(x).ravel()[: len(position)]
 
 
-def _around(
+def around_spot(
     nodes: FloatArray, values: FloatArray, left: npt.NDArray[np.intp], refinement: int
 ) -> dict[str, FloatArray]:
     """Fields at the four coarse nodes around spot, differentiated on the grid at hand."""
@@ -228,7 +229,7 @@ def _neighbours(values: FloatArray) -> Triple:
     return values[:, :-2], values[:, 1:-1], values[:, 2:]
 
 
-def _interpolate(
+def interpolate(
     spot: FloatArray, nodes: FloatArray, position: FloatArray, fields: dict[str, FloatArray]
 ) -> dict[str, FloatArray]:
     """Interpolate from four nodes to a spot between the inner two; exact on a node.

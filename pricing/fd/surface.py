@@ -38,8 +38,8 @@ class Surface:
     price, delta, gamma
         (contracts, times, nodes). At expiry: payoff, its slope, zero.
     boundary
-        (contracts, times): the spot at which exercise becomes optimal; NaN for Europeans and
-        where exercise is not optimal on the grid.
+        (contracts, times): the spot at which exercise becomes optimal; NaN for European
+        options and where exercise is not optimal on the grid.
     error
         (contracts, times, nodes): the estimated error of price; NaN below three levels.
     vega, rho, dividend_rho
@@ -97,7 +97,7 @@ def solve_surface(
 
     Notes
     -----
-    Memory: contracts × (n_time + 1) × (n_space + 1) × 8 bytes a field, and 2^levels times that
+    Memory: contracts × (n_time + 1) × (n_space + 1) × 8 bytes per field, and 2^levels times that
     while solving. Pass thousands of contracts in batches.
     """
     require_taken(options)

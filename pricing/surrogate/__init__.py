@@ -1,1 +1,1 @@
-"""Trained operators that price options: coding, serving, their errors and their training."""
+"""Surrogates, trained operators that price options: coding, serving, errors and training."""

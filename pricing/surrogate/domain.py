@@ -38,7 +38,7 @@ class Domain:
             )
 
     def widened(self) -> "Domain":
-        """Return a larger box to train on: at its own ends a model has data on one side only.
+        """Return a larger box to train on: at the ends of its data a model sees one side only.
 
         Rates stay at or above zero, where early exercise has no value and the form is exact.
         """
@@ -52,7 +52,7 @@ class Domain:
         )
 
     def as_dict(self) -> dict[str, list[float]]:
-        """Return the ranges as JSON holds them."""
+        """Return the ranges in JSON form."""
         return {name: list(bounds) for name, bounds in asdict(self).items()}
 
     @classmethod

@@ -4,16 +4,16 @@ One place for both sides: training data are coded and surrogate answers decoded 
 so the two cannot drift apart.
 
 The market state (rate, dividend yield) is the operator's input function, given at two points. The
-field it makes is the value of puts of unit strike over :class:`Put`'s other coordinates. With a
+field it gives is the value of puts of unit strike over :class:`Put`'s other coordinates. With a
 positive ``output``, and ``scale`` its natural size,
 
     American put = European put + scale × output,
     European put = √((gap/2)² + (scale × output)²) - gap/2.
 
-The gap is what the European call is worth above the put, S e^{-qτ} - K e^{-rτ}, so that
+The gap is the excess of the European call over the put, S e^{-qτ} - K e^{-rτ}, so that
 scale × output is the geometric mean √(call × put): a smooth and even function of the log-forward,
-with no kink where the option is at the money, and the put is positive, smooth and in parity with
-its call whatever the output. Calls follow by call(S, K, r, q) = put(K, S, q, r).
+with no kink where the option is at the money. Whatever the output, the put is positive, smooth and
+in parity with its call. Calls follow from call(S, K, r, q) = put(K, S, q, r).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,9 +28,9 @@ from amo.arrays import FloatArray
 from amo.configuration import Link
 from pricing import black_scholes
 
-MAX_RATIO = 8.0  # of |ln F| / (σ√τ): beyond, no time value is left to learn
+MAX_RATIO = 8.0  # of |ln F| / (σ√τ): beyond this, no time value is left to learn
 STATE_POINTS = (-1.0, 1.0)  # where the input function is given: rate, dividend yield
-_SMALL_RATE = 0.03  # below, the input function is about linear in the rate, above in its logarithm
+_SMALL_RATE = 0.03  # below it the input function is about linear in the rate, above in ln rate
 DIRECTIONS = ("log_moneyness", "volatility", "rate", "dividend_yield")  # of first derivatives
 
 
@@ -76,7 +76,7 @@ def code_european(
 
 
 class Put(NamedTuple):
-    """Puts of unit strike: arrays of numpy or tensors of torch that broadcast."""
+    """Puts of unit strike: numpy arrays or torch tensors that broadcast."""
 
     log_moneyness: Any
     time_to_expiry: Any
@@ -116,7 +116,7 @@ def mirrored(
     is_call: Any,  # noqa: ANN401
     xp: ModuleType = np,
 ) -> tuple[Put, Any]:
-    """Return the put of unit strike, and the unit that its value is to be multiplied by.
+    """Return the put of unit strike, and the unit to multiply its value by.
 
     A put is divided by its strike; a call becomes the put of the same value,
     call(S, K, r, q) = put(K, S, q, r).
@@ -136,28 +136,28 @@ def mirrored(
 class Coding:
     """How one exercise style is coded.
 
-    ``queries``, ``scale`` and ``gap`` are pure functions of a put and of the module that computes:
-    numpy or torch, so the same lines make training data and are differentiated when serving.
+    ``queries``, ``scale`` and ``gap`` are pure functions of a put and of the array module, numpy or
+    torch, so the same lines make training data and are differentiated when serving.
 
     Attributes
     ----------
     name
         Of the training set, the preset and the model folder.
     version
-        Counts up when the same numbers mean something else: models of another are refused.
+        Increases when the same numbers change meaning: models of another version are refused.
     queries
         The coordinates of the field, each of about unit size, on a new last axis.
     scale
-        The size of the output; for an American the most that the price can be above the offset.
+        The size of the output; for an American option the most its price can exceed the offset.
     gap
-        What the call is worth above the put, where the output is their geometric mean.
+        The excess of the call over the put, where the output is their geometric mean.
     n_queries
         How many coordinates the field has.
     link
-        What maps the model's output into the possible: positive, or between 0 and 1.
+        What maps the model's output into its possible range: positive, or between 0 and 1.
     unit, reach
-        For training: what errors of the price are measured in, and how far a step along
-        log-moneyness and along volatility goes. Near expiry prices live on the scale of σ√τ.
+        For training: the unit of price errors, and the length of a step along log-moneyness and
+        along volatility. Near expiry prices vary on the scale of σ√τ.
     """
 
     name: str
@@ -182,7 +182,7 @@ class Coding:
         is_call: npt.ArrayLike,
         quantities: Sequence[str],
     ) -> dict[str, FloatArray]:
-        """Return price and Greeks of the closed form below: an American's European, or nothing."""
+        """Return the closed form that the output is added to: European values, or zeros."""
         if self.is_american:
             return black_scholes.evaluate(
                 spot, strike, expiry, rate, dividend_yield, volatility, is_call, quantities
@@ -243,12 +243,12 @@ def _european_scale(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
 
 
 def _european_gap(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
-    """Return e^{-rτ} (F - 1): what a forward is worth."""
+    """Return e^{-rτ} (F - 1): the value of a forward."""
     return xp.exp(-put.rate * put.time_to_expiry) * xp.expm1(_log_forward(put))
 
 
 def _american_queries(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
-    """Return ln F / (σ√τ), ln σ√τ, √τ and ln S/K: the premium has no similarity to use."""
+    """Return ln F / (σ√τ), ln σ√τ, √τ and ln S/K: the premium has no similarity form."""
     deviation = _deviation(put, xp)
     ratio = _log_forward(put) / deviation
     columns = [
@@ -267,7 +267,7 @@ def _american_scale(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
 
 EUROPEAN = Coding(
     name="european",
-    version=2,  # 1 learned the put above its payoff
+    version=2,  # version 1 learned the put above its payoff
     is_american=False,
     queries=_european_queries,
     scale=_european_scale,

@@ -1,7 +1,7 @@
-"""How the shipped surrogates are trained, made from the coding that serves them.
+"""How the shipped surrogates are trained, derived from the coding that serves them.
 
-Link, coordinates and directions of derivatives come from :mod:`pricing.surrogate.encoding`, so what
-is trained and what is served cannot drift apart.
+Link, coordinates and directions of derivatives come from :mod:`pricing.surrogate.encoding`, so
+training and serving cannot drift apart.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _TRAINING = TrainingConfig(
     warmup=0.02,
     n_queries=256,
     validate_every=1000,
-    criterion="rmse",  # at small rates there is next to nothing to be relative to
+    criterion="rmse",  # at small rates the values are too small for relative errors
     save_every=500,
     bfloat16=False,  # differences need every digit
 )
@@ -41,7 +41,7 @@ def _problem(coding: Coding) -> Problem:
 
 
 def _operator(coding: Coding) -> AMOConfig:
-    """Return a model from two numbers to a field over its own coordinates, cheap to decode."""
+    """Return a model that maps two numbers to a field over other coordinates, cheap to decode."""
     return AMOConfig(
         n_features=1,
         n_dimensions=1,
@@ -56,7 +56,7 @@ def _operator(coding: Coding) -> AMOConfig:
 
 
 def _loss(value_unit: float, units: Mapping[str, float]) -> SobolevLoss:
-    """Return a loss of values and derivatives, with errors that count as one by direction."""
+    """Return a loss of values and derivatives; the units are the errors that count as one."""
     return SobolevLoss(value_unit, tuple(units[name] for name in DIRECTIONS), step=5e-7)
 
 

@@ -1,4 +1,4 @@
-"""Derivatives of what a network answers: through the decoder backwards, of states in float64."""
+"""Derivatives of a network's answers: backwards through the decoder, by differences in states."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ from amo.arrays import FloatArray
 from pricing.surrogate.encoding import rate_slope
 from pricing.surrogate.network import STEP, Network, Rows
 
-# Derivatives of the value that a quantity is made of: S spot, v volatility, T expiry, r rate,
-# q dividend yield. The first is its own.
+# The derivatives of the value that make up each quantity: S spot, v volatility, T expiry, r rate,
+# q dividend yield. The first is the quantity's own.
 DERIVATIVES: dict[str, tuple[str, ...]] = {
     "price": (),
     "delta": ("S",),
@@ -60,10 +60,10 @@ def differentiate(
 
 
 def _between(network: Network, rows: Rows, rate: Tensor, pair: Tensor) -> Tensor:
-    """Return the derivative of :meth:`Network.above` by a rate through the encoding of its state.
+    """Return the derivative of :meth:`Network.above` in a rate through the encoding of its state.
 
-    A central difference in float64, exact to about eight digits. Torch's forward mode is one
-    for all threads, and a second pass backwards costs as much.
+    A central difference in float64, exact to about eight digits. Torch's forward mode is shared by
+    all threads, and a second backward pass costs as much.
     """
     with torch.no_grad():
         forth, back = (network.above(network.double, rows, latent) for latent in pair)

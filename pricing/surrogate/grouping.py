@@ -11,12 +11,12 @@ from amo.arrays import BoolArray, FloatArray, IntArray
 
 ROWS = 1 << 12  # decoded at a time
 STATES = 128  # encoded at a time
-LIST = 4  # packs whose states are encoded together at the most: a task of one thread
-TASKS = 8  # into which the rows of a book are cut at least, where they fill that many packs
+LIST = 4  # packs whose states are encoded together, at most: one thread's task
+TASKS = 8  # into which a book is split, at least, if its rows fill that many packs
 
 
 class Pack(NamedTuple):
-    """Rows of several states: positions (states, rows), a state's last one repeated to fill it."""
+    """Rows of several states: positions (states, rows), each line padded by repeating its last."""
 
     rows: IntArray
     lengths: IntArray
@@ -28,7 +28,7 @@ class Pack(NamedTuple):
 
     @property
     def is_row(self) -> BoolArray:
-        """False where a position only fills the rectangle."""
+        """False where a position is only padding."""
         return np.arange(self.rows.shape[1]) < self.lengths[:, None]
 
     def narrowed(self, chosen: BoolArray) -> "tuple[Pack, BoolArray]":
@@ -43,9 +43,9 @@ class Pack(NamedTuple):
 
 
 def gather(*state: npt.NDArray[np.generic]) -> Iterator[Pack]:
-    """Yield packs that hold every row once: long states cut, states of like size together.
+    """Yield packs that hold every row once: long states split, states of similar size together.
 
-    How rows are cut depends on the book alone, never on the machine.
+    How rows are split depends on the book alone, never on the machine.
     """
     code = np.zeros(len(state[0]), dtype=np.int64)
     for column in state:
@@ -88,7 +88,7 @@ def together(packs: Iterable[Pack], n_rows: int) -> Iterator[list[Pack]]:
 
 
 def _rectangle(lengths: IntArray, starts: IntArray | None = None) -> IntArray:
-    """Return the places of runs of given lengths, one a line, the last one repeated to fill it."""
+    """Return the positions of runs of given lengths, one per line, padded by repeating the last."""
     first = np.cumsum(lengths) - lengths if starts is None else starts
     within = np.minimum(np.arange(lengths.max(initial=0)), lengths[:, None] - 1)
     return np.asarray(first[:, None] + within)

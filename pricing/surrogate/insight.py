@@ -17,7 +17,7 @@ class Block(NamedTuple):
 
     ``poles`` (states, poles, 2) lie in the unit disc; ``captured_energy`` (states,) is the share of
     the energy of the block's tokens in their projection; ``gram_error`` (states,) how far the
-    functions so far are from orthonormal on the tokens.
+    functions up to this block are from orthonormal on the tokens.
     """
 
     poles: FloatArray

@@ -1,6 +1,6 @@
 """A network's answers inverted: implied volatilities and exercise boundaries.
 
-Only the decoder repeats: volatility and spot are among its coordinates.
+Only the decoder is called repeatedly: volatility and spot are among its coordinates.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from pricing.surrogate.encoding import mirrored
 from pricing.surrogate.grouping import Pack
 from pricing.surrogate.network import Network
 
-_BOUNDARY = 0.02  # root of the first of the time values from which the boundary is read
+_BOUNDARY = 0.02  # square root of the first time value from which the boundary is read
 _TOLERANCE = 1e-6  # of implied volatilities and of the logarithm of boundaries
-_RESIDUAL = 1e-8  # per unit strike: far below the model's error
+_RESIDUAL = 1e-8  # per unit strike: far below the surrogate's error
 _NEAR_EUROPEAN, _NEAR_AMERICAN = (0.97, 1.03), (0.6, 1.001)  # of the closed form's volatility
 
 
@@ -35,10 +35,10 @@ def implied_volatility(
 ) -> tuple[FloatArray, BoolArray]:
     """Return the volatility inside the domain at which each option has its price, or NaN.
 
-    Also where that is because the network gave no number.
+    Also return which are NaN because the network gave no number.
 
-    Only the decoder repeats: volatility is one of its coordinates. The search begins near the
-    closed form's volatility, which an American's does not exceed.
+    Only the decoder is called repeatedly: volatility is one of its coordinates. The search begins
+    near the closed form's volatility, which that of an American option does not exceed.
     """
 
     def place(some: Options, volatility: FloatArray) -> Options:
@@ -56,11 +56,11 @@ def implied_volatility(
 
 
 def exercise_boundary(network: Network, domain: Domain, options: Options) -> FloatArray:
-    """Return the spot at which exercise begins; NaN where it is outside of the domain.
+    """Return the spot at which exercise begins; NaN where it is outside the domain.
 
-    ``options.spot`` is not read. At the boundary the time value has a double zero, so its root
-    is about linear in log-spot: that is read at three levels, well above the model's error,
-    and continued to zero.
+    ``options.spot`` is not read. At the boundary the time value has a double zero, so its square
+    root is about linear in log-spot: it is read at three levels, well above the surrogate's error,
+    and extrapolated to zero.
     """
     if not network.coding.is_american:
         raise ValueError("only Americans have an exercise boundary")
@@ -131,15 +131,15 @@ def _roots(
 def _decoder(
     network: Network, pack: Pack, latent: Tensor
 ) -> Callable[[Options, IntArray], FloatArray]:
-    """Return what decodes some of a pack's options, given by their numbers in the pack."""
-    # rows of one state stand together, here and in whatever is left of them
+    """Return a function that decodes some of a pack's options, given by their numbers in it."""
+    # rows of one state are adjacent, here and among those left
     numbers = Pack(np.cumsum(pack.is_row).reshape(pack.rows.shape) - 1, pack.lengths)
 
     def value(some: Options, position: IntArray) -> FloatArray:
         is_left = np.zeros(pack.lengths.sum(), dtype=np.bool_)
         is_left[position] = True
         left, is_kept = numbers.narrowed(pack.is_row & is_left[numbers.rows])
-        among = np.cumsum(is_left) - 1  # from numbers of rows to places among those left
+        among = np.cumsum(is_left) - 1  # from row numbers to positions among those left
         left = Pack(among[left.rows], left.lengths)
         with torch.no_grad():
             above = network.above(network.operator, network.tensors(some, left), latent[is_kept])

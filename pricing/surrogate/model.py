@@ -1,12 +1,12 @@
 """Surrogates: trained operators that price books.
 
-A price goes this way. Rows of one market state share one encoding of it; a call's state is that of
-the put it mirrors (:func:`pricing.surrogate.encoding.mirrored`). The decoder answers every row,
-:meth:`pricing.surrogate.network.Network.above` makes of its answer what the option is worth above a
-closed form, and :meth:`Surrogate._combine` adds the closed form. Greeks are the derivatives of
-these very numbers: through the decoder backwards, through the encoder by differences in float64,
-and by formula for the closed form; then they are put into their bounds
-(:func:`pricing.bounds.project`). Rows that are to be exercised need none.
+This is how a price is made. Rows of one market state share one encoding of it; a call's state is
+that of the put it mirrors (:func:`pricing.surrogate.encoding.mirrored`). The decoder answers every
+row, :meth:`pricing.surrogate.network.Network.above` turns the answer into the option's value above
+a closed form, and :meth:`Surrogate._combine` adds the closed form. Greeks are the derivatives of
+these very numbers: backwards through the decoder, by differences in float64 through the encoder,
+and by formula for the closed form; they are then moved into their bounds
+(:func:`pricing.bounds.project`). Rows that are to be exercised need none of this.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from pricing.surrogate.grouping import Pack
 from pricing.surrogate.network import Network
 from pricing.surrogate.stated_error import StatedError
 
-_STOPPED = 1e-5  # per unit strike: an American with less time value has the Greeks of exercise
+_STOPPED = 1e-5  # per unit strike: American options with less time value get the payoff's Greeks
 
 
 _SIGN = {"charm": -1.0}  # time passes as expiry shrinks
@@ -51,7 +51,7 @@ class Surrogate(Network):
     Attributes
     ----------
     domain
-        Where it was trained; it is not asked elsewhere.
+        Where it was trained; it is not used elsewhere.
     metrics
         Its measured errors, see :mod:`pricing.analysis.assessment`.
     """
@@ -65,7 +65,7 @@ class Surrogate(Network):
     ) -> Self:
         """Read a model folder; the training set says what its numbers mean.
 
-        One that ``is_measured`` has metrics; they are read.
+        Its metrics are read only if it ``is_measured``.
         """
         operator, recipe = checkpoint.load(folder, device)
         data = recipe.notes.get("data", {}) if isinstance(recipe.notes, dict) else {}
@@ -91,7 +91,7 @@ class Surrogate(Network):
         return cls(coding, operator, differentiable, double, domain, metrics)
 
     def outside(self, options: Options) -> list[tuple[BoolArray, str]]:
-        """Return masks of rows outside of the model's domain, each with its reason."""
+        """Return masks of rows outside the surrogate's domain, each with its reason."""
         put, _ = mirrored(*options.terms)
         coordinates = {
             "rate": put.rate,
@@ -186,7 +186,7 @@ class Surrogate(Network):
     def _combine(
         self, options: Options, quantities: Sequence[str], price: FloatArray, above: Values
     ) -> Values:
-        """Add the closed form to Greeks; theta follows by the equation that they solve."""
+        """Add the closed form to Greeks; theta follows from the equation that they solve."""
         S, r, q = options.spot, options.rate, options.dividend_yield
         names = {*quantities, *(("delta", "gamma") if "theta" in quantities else ())}
         closed = self.coding.offset(*options.terms, tuple(names - {"price", "theta"}))
@@ -207,7 +207,7 @@ class Surrogate(Network):
         return {name: values[name] for name in quantities}
 
     def _is_stopped(self, options: Options, price: FloatArray) -> BoolArray:
-        """Return which options are worth no more than their exercise, up to the model's error."""
+        """Return which options are worth no more than exercise, up to the surrogate's error."""
         if not self.coding.is_american:
             return np.zeros(len(options), dtype=np.bool_)
         exercised = bounds.intrinsic(options.spot, options.strike, options.is_call)
@@ -215,8 +215,8 @@ class Surrogate(Network):
         return np.asarray((exercised > 0) & (price - exercised < small))
 
     def _stop(self, options: Options, values: Values) -> None:
-        """Give Americans that are to be exercised the Greeks of what they are exchanged for."""
-        if "theta" in values:  # more time is never worth less
+        """Give American options that are to be exercised the Greeks of their payoff."""
+        if "theta" in values:  # more time never lowers the value
             values["theta"] = np.minimum(values["theta"], 0.0)
         is_stopped = self._is_stopped(options, values["price"])
         for name in values.keys() - {"price"}:

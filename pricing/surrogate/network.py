@@ -1,4 +1,4 @@
-"""A trained operator as options see it: encodings of market states, and answers above a formula."""
+"""A trained operator applied to options: encodings of market states, and values above a formula."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,8 +42,8 @@ class Network:
     coding
         What its numbers mean.
     operator, differentiable, double
-        The same weights three times: with fused operations, with those that differentiate twice,
-        and the first in float64, for differences.
+        The same weights three times: with fused operations, with operations that differentiate
+        twice, and the first in float64, for differences.
     """
 
     coding: Coding
@@ -68,7 +68,7 @@ class Network:
         workers: int | None,
         progress: Advance,
     ) -> None:
-        """Do some work on all rows, gathered by market state: in threads where that is the CPU."""
+        """Do some work on all rows, gathered by market state; on a CPU, in threads."""
         put, _ = mirrored(*options.terms)
         gathered = grouping.gather(put.rate, put.dividend_yield, options.is_call)
         tasks = grouping.together(gathered, len(options))
@@ -80,12 +80,12 @@ class Network:
     def encoded(
         self, options: Options, some: Sequence[Pack], derivatives: Sequence[str]
     ) -> Iterator[tuple[Pack, Tensor, dict[str, Tensor]]]:
-        """Yield packs of rows with their states' encodings, and those of states around them."""
+        """Yield packs of rows with the encodings of their states, and of states around these."""
         states = np.concatenate([pack.states for pack in some])
         put, _ = mirrored(*options.take(states).terms)
         is_call = options.is_call[states]
         rates = np.stack([put.rate, put.dividend_yield], axis=1)
-        # which number of the state of the mirrored put moves with the option's rate or yield
+        # which of the mirrored put's two rates moves with the option's rate or yield
         moves = {"r": is_call, "q": ~is_call}
         moves = {name: moves[name] for name in moves if name in derivatives}
         latent, turned = self._encode(code_rate(rates), moves)
@@ -97,10 +97,10 @@ class Network:
     def _encode(
         self, values: FloatArray, moves: dict[str, BoolArray]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return encodings of input functions, and in float64 of two around each for every move.
+        """Return encodings of input functions and, for every move, of two functions around each.
 
-        Those are (2, states, ...), one of the two rates moved by ``STEP`` to either side, the
-        second where the mask says so. All are encoded at once: an encoder is cheaper by the dozen.
+        The latter are (2, states, ...) in float64: one of the two rates moved by ``STEP`` to either
+        side, the second where the mask is true. All are encoded in one batch, which is faster.
         """
         centre = torch.from_numpy(values).to(self.device)
         latent = self._encode_all(self.operator, centre.to(self.dtype))
@@ -120,11 +120,11 @@ class Network:
             return operator.encode(points.expand(len(values), -1, -1), values.unsqueeze(-1))
 
     def tensors(self, options: Options, pack: Pack) -> Rows:
-        """Return the terms of a pack's options where the weights are."""
+        """Return the terms of a pack's options, on the device of the weights."""
         return Rows(*(torch.from_numpy(term[pack.rows]).to(self.device) for term in options.terms))
 
     def above(self, operator: Operator, rows: Rows, latent: Tensor) -> Tensor:
-        """Return what options (states, rows) are worth above the closed form."""
+        """Return the values of options (states, rows) above the closed form."""
         put, unit = mirrored(*rows, torch)
         queries = self.coding.queries(put, torch).to(latent.dtype)
         answer = operator.decode(latent, queries).squeeze(-1).double()

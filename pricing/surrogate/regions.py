@@ -28,7 +28,7 @@ def number(options: Options) -> npt.NDArray[np.intp]:
 
 
 def names() -> list[dict[str, str]]:
-    """Return the words for every region, in the order of :func:`number`."""
+    """Return the labels of every region, in the order of :func:`number`."""
     return [dict(zip(_LABELS, words, strict=True)) for words in product(*_LABELS.values())]
 
 

@@ -1,11 +1,11 @@
-"""The error that a surrogate states for a price, from errors measured cell by cell of its domain.
+"""The error that a surrogate states for a price, from errors measured in every cell of its domain.
 
-A model errs in proportion to the scale of its output (:mod:`pricing.surrogate.encoding`): near
-expiry, or where rates are small, there is little to get wrong. So errors are measured in that
-scale, over a lattice of the five coordinates of the put. The ends of every axis are cells of their
-own, for there a model has data on one side only. A cell states the largest error that was found in
-it and in the cells beside it, of a few hundred contracts in all, so that about 99 of 100 others
-stay below.
+A surrogate's error is in proportion to the scale of its output (:mod:`pricing.surrogate.encoding`):
+near expiry, or where rates are small, there is little to get wrong. So errors are measured in that
+scale, over a lattice of the five coordinates of the put. The ends of every axis are separate cells,
+because there a surrogate has data on one side only. A cell states the largest error found in it and
+in the cells beside it, among a few hundred contracts in all, so that about 99 of 100 others stay
+below.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from amo.arrays import FloatArray
 from pricing.surrogate.domain import Domain
 from pricing.surrogate.encoding import Put
 
-FLOOR = 1e-8  # per unit strike: rounding, and the error of whoever says what is true
+FLOOR = 1e-8  # per unit strike: rounding, and the referee's own error
 _AXES = {
     "log_moneyness": (-0.7, -0.3, -0.1, 0.1, 0.3, 0.7),
     "time_to_expiry": (0.01, 0.1, 0.35, 1.0, 2.0),
@@ -29,7 +29,7 @@ _AXES = {
 }
 _ENDS = 0.03  # of an axis: the width of the cells at its ends
 _NEAR = 0.1  # of log-moneyness: around the money
-_AT_END = 1 / 2  # of the contracts of such a cell, on the very end of the domain
+_AT_END = 1 / 2  # share of such a cell's contracts on the very end of the domain
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Lattice:
         return tuple(len(edges) - 1 for edges in self.edges.values())
 
     def numbers(self, put: Put) -> tuple[npt.NDArray[np.intp], ...]:
-        """Return each row's cell, one index an axis."""
+        """Return each row's cell, one index per axis."""
         return tuple(
             np.searchsorted(edges[1:-1], np.broadcast_to(getattr(put, name), np.shape(put[0])))
             for name, edges in self.edges.items()
@@ -101,7 +101,7 @@ class Lattice:
         edges = np.array(self.edges[name])
         values = edges[cell] + (edges[cell + 1] - edges[cell]) * rng.random(len(cell))
         is_pushed = rng.random(len(cell)) < _AT_END
-        if edges[0] == 0.0:  # to the end evenly in the logarithm: seconds, hundredths of a point
+        if edges[0] == 0.0:  # evenly in the logarithm down to it: seconds, hundredths of a point
             first = edges[1] * 10.0 ** rng.uniform(-4.5, 0.0, len(cell))
             is_first = (cell == 0) & (is_pushed | (name == "time_to_expiry"))
             values = np.where(is_first, first, values)
@@ -135,7 +135,7 @@ class StatedError:
         return np.asarray(FLOOR + scale * self.bars[self.lattice.numbers(put)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return edges and bars as JSON holds them."""
+        """Return edges and bars in JSON form."""
         return {
             "edges": {name: list(edges) for name, edges in self.lattice.edges.items()},
             "bars": [float(f"{bar:.2e}") for bar in self.bars.ravel()],

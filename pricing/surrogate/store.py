@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def models_folder() -> Path:
-    """Return where the models are, whether or not they are there."""
+    """Return where the models belong, whether or not they exist."""
     if named := os.environ.get("AMO_MODELS"):
         return Path(named)
     shipped = Path(__file__).parents[1] / "shipped_models"
