@@ -22,12 +22,19 @@ if TYPE_CHECKING:
     from pricing.engines.base import KeepsBounds as KeepsBounds
     from pricing.engines.base import KnowsDomain as KnowsDomain
     from pricing.engines.base import StatesError as StatesError
+    from pricing.engines.base import TakesMarkets as TakesMarkets
     from pricing.engines.base import evaluate as evaluate
     from pricing.engines.registry import ENGINES as ENGINES
     from pricing.engines.registry import get_engine as get_engine
     from pricing.engines.surrogate import SurrogateEngine as SurrogateEngine
     from pricing.frames import implied_vol_frame as implied_vol_frame
     from pricing.frames import price_frame as price_frame
+    from pricing.markets.curve import Curve as Curve
+    from pricing.markets.files import markets_from_frames as markets_from_frames
+    from pricing.markets.files import read_markets as read_markets
+    from pricing.markets.files import write_markets as write_markets
+    from pricing.markets.market import Dividend as Dividend
+    from pricing.markets.market import Market as Market
     from pricing.options import Options as Options
 
     __version__: str
@@ -37,16 +44,20 @@ __all__ = [
     "AssumptionWarning",
     "CheckpointError",
     "Comparison",
+    "Curve",
+    "Dividend",
     "Engine",
     "HasBoundary",
     "Inverts",
     "KeepsBounds",
     "KnowsDomain",
+    "Market",
     "OptionFrameError",
     "Options",
     "SettingsError",
     "StatesError",
     "SurrogateEngine",
+    "TakesMarkets",
     "__version__",
     "check_frame",
     "compare_frame",
@@ -54,10 +65,13 @@ __all__ = [
     "exposure",
     "get_engine",
     "implied_vol_frame",
+    "markets_from_frames",
     "price_frame",
+    "read_markets",
     "sample_book",
     "sample_chain",
     "scenario_grid",
+    "write_markets",
 ]
 __getattr__, __dir__ = front_door(
     __name__,
@@ -86,5 +100,12 @@ __getattr__, __dir__ = front_door(
         "scenario_grid": "pricing.analysis.book",
         "sample_book": "pricing.analysis.examples",
         "sample_chain": "pricing.analysis.examples",
+        "Market": "pricing.markets.market",
+        "Curve": "pricing.markets.curve",
+        "Dividend": "pricing.markets.market",
+        "read_markets": "pricing.markets.files",
+        "write_markets": "pricing.markets.files",
+        "markets_from_frames": "pricing.markets.files",
+        "TakesMarkets": "pricing.engines.base",
     },
 )

@@ -23,6 +23,8 @@ from pricing.messages import in_flags, print_at_once
 if TYPE_CHECKING:
     import pandas as pd
 
+    from pricing.markets.market import Market
+
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
 EXAMPLES = """examples:
   amo-pricing price book.csv -o priced.csv --engine fd --greeks
@@ -221,6 +223,12 @@ def _add_book(command: argparse.ArgumentParser, *, needs_output: bool = True) ->
 
 def _add_errors(command: argparse.ArgumentParser) -> None:
     command.add_argument(
+        "--markets",
+        type=Path,
+        metavar="FILE",
+        help="JSON of curves and dividends by underlying, for engines fd, fd-fast and analytic",
+    )
+    command.add_argument(
         "--errors",
         default="raise",
         choices=["raise", "coerce"],
@@ -233,6 +241,12 @@ def _columns(args: argparse.Namespace) -> dict[str, str]:
     if bad := [name for name, equals, _ in pairs if not equals]:
         raise SettingsError(f"--column takes NAME=LABEL, got {', '.join(bad)}")
     return {name: label for name, _, label in pairs}
+
+
+def _markets(args: argparse.Namespace) -> "dict[str, Market] | None":
+    from pricing.markets.files import read_markets
+
+    return None if args.markets is None else read_markets(args.markets)
 
 
 def _save(frame: "pd.DataFrame", args: argparse.Namespace, start: float) -> None:
@@ -262,6 +276,7 @@ def _price(args: argparse.Namespace) -> int:
         errors=args.errors,
         exercise=args.exercise,
         columns=_columns(args),
+        markets=_markets(args),
         workers=args.workers,
     )
     _save(priced, args, start)
@@ -283,6 +298,7 @@ def _implied_vol(args: argparse.Namespace) -> int:
         errors=args.errors,
         exercise=args.exercise,
         columns=_columns(args),
+        markets=_markets(args),
         workers=args.workers,
     )
     _save(inverted, args, start)

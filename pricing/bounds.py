@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from amo.arrays import BoolArray, FloatArray
-from pricing.options import Options
+from pricing.options import Options, Values
 
 
 def intrinsic(spot: FloatArray, strike: FloatArray, is_call: npt.ArrayLike) -> FloatArray:
@@ -51,14 +51,18 @@ def bounds(options: Options) -> tuple[FloatArray, FloatArray]:
     european_high = np.where(options.is_call, asset, cash)
     if not options.is_american.any():
         return european_low, european_high
-    american_low = best_fixed_exercise(
-        options.spot,
-        options.strike,
-        expiry,
-        options.rate,
-        options.dividend_yield,
-        options.is_call,
-    )
+    if options.slices is None:
+        american_low = best_fixed_exercise(
+            options.spot,
+            options.strike,
+            expiry,
+            options.rate,
+            options.dividend_yield,
+            options.is_call,
+        )
+    else:  # now, or at expiry
+        now = intrinsic(options.spot, options.strike, options.is_call)
+        american_low = np.maximum(now, european_low)
     undiscounted = np.where(options.is_call, options.spot, options.strike)
     return (
         np.where(options.is_american, american_low, european_low),
@@ -112,6 +116,28 @@ def greek_bounds(options: Options, name: str) -> tuple[FloatArray | float, Float
         most = most * options.expiry * (options.strike if name == "rho" else options.spot)
     rises = options.is_call != (name == "dividend_rho")
     return np.where(rises, 0.0, -most), np.where(rises, most, 0.0)
+
+
+def project_under_market(options: Options, values: Mapping[str, FloatArray]) -> Values:
+    """Return prices and Greeks within what holds under any curves and dividends; NaN stays NaN.
+
+    A price is positive and at most the spot (call) or the strike (put; more where rates are
+    negative), an American one at least what exercise pays; gamma and vega are positive.
+    """
+    bounded = dict(values)
+    held = options.strike * np.maximum(np.exp(-options.rate * options.expiry), 1.0)
+    most = np.where(options.is_call, options.spot, held)
+    paid = intrinsic(options.spot, options.strike, options.is_call)
+    limits: dict[str, tuple[FloatArray | float, FloatArray | float]] = {
+        "price": (np.where(options.is_american, paid, 0.0), np.maximum(most, paid)),
+        "delta": (np.where(options.is_call, 0.0, -1.0), np.where(options.is_call, 1.0, 0.0)),
+        "gamma": (0.0, np.inf),
+        "vega": (0.0, np.inf),
+    }
+    for name in bounded.keys() & limits.keys():
+        low, high = limits[name]
+        bounded[name] = np.clip(bounded[name], low, high)
+    return bounded
 
 
 def project(options: Options, values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

@@ -143,14 +143,14 @@ def find_columns(
     found: dict[str, Hashable] = {}
     missing: list[str] = []
     for name in (name for name in ALIASES if name not in unread):
-        candidates = _candidates(name, present, overrides)
-        if len(candidates) > 1:
+        labels = candidates(name, present, overrides)
+        if len(labels) > 1:
             raise OptionFrameError(
-                f"{name} stands in {len(candidates)} columns: {candidates}; keep one, or pass "
+                f"{name} stands in {len(labels)} columns: {labels}; keep one, or pass "
                 f'columns={{"{name}": …}} if their labels differ'
             )
-        if candidates:
-            found[name] = candidates[0]
+        if labels:
+            found[name] = labels[0]
         elif name in overrides:
             raise OptionFrameError(f"columns= maps {name} to {overrides[name]!r}: no such column")
         elif name != "exercise":
@@ -170,7 +170,7 @@ def guess_columns(frame: pd.DataFrame) -> dict[str, Hashable | None]:
     """
     guess: dict[str, Hashable | None] = {}
     for name in ALIASES:
-        found = _candidates(name, list(frame.columns), {})
+        found = candidates(name, list(frame.columns), {})
         if len(found) > 1 and name in NUMERIC_COLUMNS:
             numbers = frame.select_dtypes("number").columns
             found = [label for label in found if label in numbers]
@@ -178,9 +178,10 @@ def guess_columns(frame: pd.DataFrame) -> dict[str, Hashable | None]:
     return guess
 
 
-def _candidates(
+def candidates(
     name: str, present: Sequence[Hashable], overrides: Mapping[str, Hashable]
 ) -> list[Hashable]:
+    """Return the labels that may hold a column: as told, by its own name, or by an alias."""
     if name in overrides:
         return [label for label in present if label == overrides[name]]
     exact: list[Hashable] = [label for label in present if label == name]

@@ -1,15 +1,24 @@
 """Books in, books out: the DataFrame functions of the library."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+import datetime as dt
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
 
-from amo.arrays import BoolArray, FloatArray, IntArray
+from amo.arrays import FloatArray
 from amo.errors import SettingsError
-from pricing.columns import BadRows, Errors, OptionFrameError, error_texts, good_rows
-from pricing.engines import base, registry
+from pricing.columns import (
+    AssumptionWarning,
+    BadRows,
+    Errors,
+    OptionFrameError,
+    error_texts,
+    good_rows,
+)
+from pricing.engines import registry
 from pricing.engines.base import (
     FIVE_GREEKS,
     MARKET_UNITS,
@@ -23,19 +32,15 @@ from pricing.engines.base import (
     evaluate,
 )
 from pricing.implied_vol import implied_volatility
-from pricing.options import Exercise, Options, Values
+from pricing.markets.clock import CLOSE
+from pricing.markets.market import Market
+from pricing.options import Exercise, Options
 from pricing.progress import Progress, progress_bar
 from pricing.reading import read_numbers, read_options
+from pricing.routing import OutOfDomain, engine_column, follow, in_place, send
+from pricing.under_markets import read_under_markets
 
 Greeks = bool | Literal["second"] | Sequence[str]
-OutOfDomain = Literal["fallback", "nan", "raise"]
-
-
-class Route(NamedTuple):
-    """Which rows, by position, go to which engine."""
-
-    engine: Engine
-    rows: IntArray
 
 
 def price_frame(
@@ -49,6 +54,8 @@ def price_frame(
     errors: Errors = "raise",
     exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
+    markets: Mapping[str, Market] | None = None,
+    expiry_time: dt.time = CLOSE,
     workers: int | None = None,
     progress: Progress = None,
 ) -> pd.DataFrame:
@@ -81,6 +88,13 @@ def price_frame(
         rows are taken as European, with an :class:`AssumptionWarning`.
     columns
         Where the frame's names differ: ``{"spot": "Px_Last"}``.
+    markets
+        ``{"AAPL": Market(…)}``: curves and dividends by underlying. The column ``underlying``
+        picks the market of a row; spot, rate and dividend_yield are then not needed (a spot column
+        overrides the market's), and expiries may be dates. Engines "fd", "fd-fast" and, for
+        European options, "analytic" price under markets.
+    expiry_time
+        When a date of expiry ends, in New York.
     workers
         Threads (amo, fd; by default one per core) or processes (quantlib; by default one; for more,
         guard your script with ``if __name__ == "__main__"``). The numbers do not depend on it.
@@ -104,12 +118,12 @@ def price_frame(
     _check_request(frame, [*added, *(["error"] * (errors == "coerce"))], errors, units)
     _check_choice("out_of_domain", out_of_domain, get_args(OutOfDomain))
     check_workers(workers)
-    options, problems = read_options(frame, columns, exercise=exercise)
-    routes, refused = _routes(chosen, options, good_rows(len(frame), problems), out_of_domain)
+    options, problems = _read(frame, columns, (), exercise, markets, expiry_time)
+    routes, refused = send(chosen, options, good_rows(len(frame), problems), out_of_domain)
     problems += refused
     _raise_if_wanted(problems, errors, frame)
     with progress_bar(progress, sum(len(route.rows) for route in routes), "pricing") as advance:
-        values, failed = _follow(routes, options, quantities, workers, advance)
+        values, failed = follow(routes, options, quantities, workers, advance)
     problems += failed
     _raise_if_wanted(problems, errors, frame)
     result = frame.copy(deep=False)
@@ -117,7 +131,7 @@ def price_frame(
         result[name] = values[name] * (MARKET_UNITS.get(name, 1.0) if units == "market" else 1.0)
     if knows_domain:
         result["in_domain"] = np.isin(np.arange(len(frame)), routes[0].rows)
-    result["engine"] = _engine_column(routes, good_rows(len(frame), problems))
+    result["engine"] = engine_column(routes, good_rows(len(frame), problems))
     if errors == "coerce":
         result["error"] = error_texts(len(frame), problems)
     return result
@@ -133,6 +147,8 @@ def implied_vol_frame(
     errors: Errors = "raise",
     exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
+    markets: Mapping[str, Market] | None = None,
+    expiry_time: dt.time = CLOSE,
     workers: int | None = None,
     progress: Progress = None,
 ) -> pd.DataFrame:
@@ -161,11 +177,11 @@ def implied_vol_frame(
             f"{list(getattr(frame, 'columns', ()))}: pass price_column="
         )
     _check_choice("out_of_domain", out_of_domain, ("fallback", "nan"))
-    options, problems = read_options(frame, columns, ("volatility",), exercise)
+    options, problems = _read(frame, columns, ("volatility",), exercise, markets, expiry_time)
     root = np.sqrt(np.maximum(options.expiry, 1e-12))  # NaN stays NaN
     options = options.with_values(volatility=0.5 / root)  # a moderate one, to find refused rows
     if not inverts:
-        problems += _routes(chosen, options, good_rows(len(frame), problems), "raise")[1]
+        problems += send(chosen, options, good_rows(len(frame), problems), "raise")[1]
     _raise_if_wanted(problems, errors, frame)
     quotes = read_numbers("price", frame[price_column], problems)
     rows = np.flatnonzero(good_rows(len(frame), problems))
@@ -180,16 +196,37 @@ def implied_vol_frame(
         )
     problems += [BadRows(p.column, p.reason, rows[p.rows]) for p in found.problems]
     result = frame.copy(deep=False)
-    result["implied_volatility"] = _in_place(found.volatility, rows, len(frame))
+    result["implied_volatility"] = in_place(found.volatility, rows, len(frame))
     if error_bars:
         own = found.engine == chosen.name
         stated = _volatility_error(chosen, options.take(rows[own]), found.volatility[own])
-        result["implied_volatility_error"] = _in_place(stated, rows[own], len(frame))
+        result["implied_volatility_error"] = in_place(stated, rows[own], len(frame))
     names = np.full(len(frame), None, dtype=object)
     names[rows] = found.engine
     result["engine"] = pd.Categorical(names)
     result["error"] = error_texts(len(frame), problems)
     return result
+
+
+def _read(
+    frame: pd.DataFrame,
+    columns: Mapping[str, Hashable] | None,
+    unread: Sequence[str],
+    exercise: Exercise | None,
+    markets: Mapping[str, Market] | None,
+    expiry_time: dt.time,
+) -> tuple[Options, list[BadRows]]:
+    """Read a book, under markets where there are any; warn the caller of what was assumed."""
+    assumed: list[str] = []
+    if markets is None:
+        found = read_options(frame, columns, unread, exercise, assumed=assumed)
+    else:
+        found = read_under_markets(
+            frame, markets, columns, unread, exercise, expiry_time=expiry_time, assumed=assumed
+        )
+    for text in assumed:
+        warnings.warn(text, AssumptionWarning, stacklevel=3)
+    return found
 
 
 def _volatility_error(engine: Engine, options: Options, volatility: FloatArray) -> FloatArray:
@@ -240,92 +277,6 @@ def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
         raise SettingsError(f"{name}= takes {', '.join(map(repr, choices))}; got {value!r}")
 
 
-def _routes(
-    engine: Engine, options: Options, is_readable: BoolArray, out_of_domain: OutOfDomain
-) -> tuple[list[Route], list[BadRows]]:
-    """Send readable rows to the engine, and those it refuses where ``out_of_domain`` says.
-
-    Every engine is asked once which rows it takes. Rows that no engine takes are bad rows.
-    """
-    is_taken, refused = _asked(engine, options, is_readable)
-    routes = [Route(engine, np.flatnonzero(is_taken))]
-    if not isinstance(engine, KnowsDomain) or out_of_domain == "raise":
-        return routes, refused
-    if out_of_domain == "nan":
-        return routes, []
-    refused = []
-    for other, mask in registry.fallbacks(options, is_readable & ~is_taken):
-        is_taken, further = _asked(other, options, mask)
-        routes.append(Route(other, np.flatnonzero(is_taken)))
-        refused += further
-    return routes, refused
-
-
-def _asked(
-    engine: Engine, options: Options, is_wanted: BoolArray
-) -> tuple[BoolArray, list[BadRows]]:
-    """Return which of the wanted rows an engine takes, and why it does not take the others."""
-    rows = np.flatnonzero(is_wanted)
-    some = options if len(rows) == len(options) else options.take(rows)
-    is_taken, bad = is_wanted.copy(), []
-    for mask, reason in base.refused(engine, some):
-        is_taken[rows[mask]] = False
-        bad.append(BadRows("engine", reason, rows[mask]))
-    return is_taken, bad
-
-
-def _follow(
-    routes: Sequence[Route],
-    options: Options,
-    quantities: Sequence[str],
-    workers: int | None,
-    progress: Callable[[int], None] | None,
-) -> tuple[Values, list[BadRows]]:
-    """Evaluate every route; rows without a route are NaN, as are errors that no engine states."""
-    values: Values = {}
-    problems: list[BadRows] = []
-    for engine, rows in routes:
-        if len(rows) == 0 and values:
-            continue
-        asked = [q for q in quantities if q != "price_error" or isinstance(engine, StatesError)]
-        some = options if len(rows) == len(options) else options.take(rows)
-        part, failures = evaluate(
-            engine, some, asked, refusals=[], workers=workers, progress=progress
-        )
-        problems += _failed(failures, rows)
-        for name in asked:
-            if name in values:
-                values[name][rows] = part[name]
-            else:
-                values[name] = _in_place(part[name], rows, len(options))
-    return values, problems
-
-
 def _raise_if_wanted(problems: Sequence[BadRows], errors: Errors, frame: pd.DataFrame) -> None:
     if problems and errors == "raise":
         raise OptionFrameError.from_problems(problems, frame.index)
-
-
-def _engine_column(routes: Sequence[Route], is_good: BoolArray) -> "pd.Categorical[Any]":
-    """Return the name of the engine that priced each row, missing for bad rows."""
-    codes = np.full(len(is_good), -1, dtype=np.int8)
-    for number, route in enumerate(routes):
-        codes[route.rows] = number
-    names = pd.Index([route.engine.name for route in routes])
-    return pd.Categorical.from_codes(np.where(is_good, codes, -1), categories=names)
-
-
-def _failed(failures: Mapping[int, str], rows: IntArray) -> list[BadRows]:
-    by_reason: dict[str, list[int]] = {}
-    for row, reason in failures.items():
-        by_reason.setdefault(reason, []).append(int(rows[row]))
-    return [BadRows("engine", reason, np.array(at)) for reason, at in by_reason.items()]
-
-
-def _in_place(values: FloatArray, rows: IntArray, n_rows: int) -> FloatArray:
-    """Return one value per row of the frame, NaN for rows that were not priced."""
-    if len(rows) == n_rows:
-        return values
-    spread = np.full(n_rows, np.nan)
-    spread[rows] = values
-    return spread

@@ -111,7 +111,8 @@ def _solve(
     chosen = options.take(rows)
     european = np.full(len(options), np.nan)
     european[rows] = black_scholes.implied_volatility(price[rows], *chosen.quoted_terms)
-    early, late = rows[chosen.is_american], rows[~chosen.is_american]
+    is_searched = chosen.is_american | (chosen.slices is not None)  # what has no formula to invert
+    early, late = rows[is_searched], rows[~is_searched]
     found.volatility[late] = european[late]
     if progress is not None:
         progress(len(late))

@@ -4,7 +4,7 @@
 year, ``volatility`` is per square root of a year; 0.05 means 5 %.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,15 +12,32 @@ import numpy.typing as npt
 import pandas as pd
 
 from amo.arrays import BoolArray, FloatArray
+from pricing.markets.slices import Slices
 
 Exercise = Literal["european", "american"]
 Values = dict[str, FloatArray]  # an array for each quantity
 Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]
 
 
+COLUMNS = (
+    "spot",
+    "strike",
+    "expiry",
+    "rate",
+    "dividend_yield",
+    "volatility",
+    "is_call",
+    "is_american",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Vanilla options as equally long arrays; see the module for units."""
+    """Vanilla options as equally long arrays; see the module for units.
+
+    Under a market, ``slices`` holds curves and payments up to each expiry; then ``rate`` is the
+    zero rate to expiry, and ``dividend_yield`` the yield that gives the same forward.
+    """
 
     spot: FloatArray
     strike: FloatArray
@@ -30,6 +47,7 @@ class Options:
     volatility: FloatArray
     is_call: BoolArray
     is_american: BoolArray
+    slices: Slices | None = None
 
     def __len__(self) -> int:
         return len(self.spot)
@@ -56,7 +74,12 @@ class Options:
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Self:
         """Return the options at ``rows``: positions, a boolean mask or a slice."""
-        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        arrays = {name: getattr(self, name)[rows] for name in COLUMNS}
+        return type(self)(**arrays, slices=None if self.slices is None else self.slices.take(rows))
+
+    def with_slices(self, slices: Slices) -> Self:
+        """Return the same options under markets."""
+        return replace(self, slices=slices)
 
     def with_values(self, **columns: FloatArray | BoolArray) -> Self:
         """Return a copy in which the named columns are replaced."""
@@ -82,12 +105,12 @@ class Options:
             *(np.asarray(x, dtype=np.float64) for x in numbers),
             *(np.asarray(x, dtype=np.bool_) for x in flags),
         )
-        names = (f.name for f in fields(cls))
-        return cls(**dict(zip(names, (np.atleast_1d(a).ravel() for a in arrays), strict=True)))
+        whole = (np.atleast_1d(array).ravel() for array in arrays)
+        return cls(**dict(zip(COLUMNS, whole, strict=True)))  # type: ignore[arg-type]  # dtypes
 
     def to_frame(self) -> pd.DataFrame:
         """Return the options as a book."""
-        numbers = [f.name for f in fields(self)][:6]
+        numbers = COLUMNS[:6]
         return pd.DataFrame(
             {
                 **{name: getattr(self, name) for name in numbers},

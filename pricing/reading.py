@@ -80,7 +80,8 @@ def read_options(
     else:
         for text in texts:
             warnings.warn(text, AssumptionWarning, stacklevel=3)  # at the call of price_frame
-    return Options(**numbers, is_call=is_call, is_american=is_american), problems
+    options = Options(**numbers, is_call=is_call, is_american=is_american)  # type: ignore[arg-type]
+    return options, problems
 
 
 def _like_per_cent(

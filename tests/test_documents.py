@@ -21,8 +21,9 @@ def python_blocks(text: str) -> list[str]:
 
 def test_readme_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = python_blocks(README)
-    assert blocks
+    guide = (ROOT / "docs/markets.md").read_text(encoding="utf-8")
+    blocks = [*python_blocks(README), *python_blocks(guide)]
+    assert len(blocks) > 1
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)  # noqa: S102  # our own README

@@ -9,9 +9,10 @@ from amo.arrays import FloatArray
 from pricing.columns import OptionFrameError, good_rows
 from pricing.engines.base import Engine
 from pricing.engines.registry import get_engine
-from pricing.frames import OutOfDomain, price_frame
+from pricing.frames import price_frame
 from pricing.options import Exercise, Options
 from pricing.reading import read_numbers, read_options
+from pricing.routing import OutOfDomain
 
 # Buckets of exposure: upper edges and their names.
 EXPIRIES: Mapping[str, float] = {

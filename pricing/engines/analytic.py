@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from pricing import cash_dividends
 from pricing.engines.base import Failures, Refusals, closed_form
 from pricing.options import Options, Values
 from pricing.progress import Advance
@@ -19,6 +20,8 @@ class AnalyticEngine:
 
     name: str = "analytic"
     keeps_bounds: Literal[True] = True
+    takes_markets: Literal[True] = True
+    stated_error: str = "nothing without cash dividends; with them what the expansion leaves out"
 
     def refusals(self, options: Options) -> Refusals:
         """Refuse American options: there is no formula."""
@@ -41,11 +44,17 @@ class AnalyticEngine:
         progress: Advance = None,
     ) -> tuple[Values, Failures]:
         """Return the closed form, in slices that stay in cache."""
-        values = {name: np.empty(len(options)) for name in quantities}
+        if options.slices is not None and not options.slices.is_plain.all():
+            values = cash_dividends.evaluate(options, options.slices, quantities)
+            if progress is not None:
+                progress(len(options))
+            return values, {}
+        values = {name: np.zeros(len(options)) for name in quantities}
+        known = [name for name in quantities if name != "price_error"]
         for start in range(0, len(options), _CHUNK):
             rows = slice(start, start + _CHUNK)
-            part = closed_form(options.take(rows), quantities)
-            for name in quantities:
+            part = closed_form(options.take(rows), known)
+            for name in known:
                 values[name][rows] = part[name]
             if progress is not None:
                 progress(min(_CHUNK, len(options) - start))

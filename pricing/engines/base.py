@@ -13,6 +13,8 @@ a separate protocol, so that a third-party engine can have any of them:
     It knows where American options are exercised.
 :class:`KeepsBounds`
     Its numbers need no projection into their bounds.
+:class:`TakesMarkets`
+    It prices under curves and dividends.
 
 :mod:`pricing.engines.registry` finds engines by name.
 """
@@ -120,9 +122,24 @@ class KeepsBounds(Protocol):
         """Always true."""
 
 
+@runtime_checkable
+class TakesMarkets(Protocol):
+    """Prices options with ``slices``: under curves, and dividends in cash or in proportion."""
+
+    @property
+    def takes_markets(self) -> Literal[True]:
+        """Always true."""
+
+
 def refused(engine: Engine, options: Options) -> Refusals:
     """Ask an engine which rows it does not take; it never sees expired ones."""
     is_live = options.expiry > 0
+    if options.slices is not None and not isinstance(engine, TakesMarkets) and is_live.any():
+        reason = (
+            f'engine "{engine.name}" does not price under markets: use engine="fd", or '
+            'engine="analytic" for European options'
+        )
+        return [(is_live, reason)]
     return [
         (mask & is_live, reason)
         for mask, reason in engine.refusals(options)
@@ -184,6 +201,8 @@ def _expired(options: Options, quantities: Sequence[str]) -> Values:
 def _bounded(engine: Engine, options: Options, values: Values) -> Values:
     if isinstance(engine, KeepsBounds):
         return values
+    if options.slices is not None:
+        return bounds.project_under_market(options, values)
     projected = bounds.project(options, values)
     early = np.flatnonzero(options.is_american) if "price" in values else np.empty(0, np.intp)
     if len(early):

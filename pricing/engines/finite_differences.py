@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -21,6 +22,7 @@ class FDEngine:
     name: str = "fd"
     settings: fd.FDSettings = fd.ACCURATE
     stated_error: str = "estimated for this very row from grids of three sizes"
+    takes_markets: Literal[True] = True
 
     def refusals(self, options: Options) -> Refusals:
         """Refuse what the grid does not resolve; see :func:`pricing.fd.refusals`."""
@@ -35,10 +37,39 @@ class FDEngine:
         progress: Advance = None,
     ) -> tuple[Values, Failures]:
         """Solve every option on its own grids."""
-        values = fd.evaluate(options, quantities, self.settings, workers=workers, progress=progress)
+        is_plain = np.ones(len(options), dtype=np.bool_)
+        if options.slices is not None:
+            is_plain = options.slices.is_plain
+        values = {name: np.empty(len(options)) for name in quantities}
+        for rows in map(np.flatnonzero, (is_plain, ~is_plain)):
+            some = options if len(rows) == len(options) else options.take(rows)
+            part = self._solved(some, quantities, workers, progress) if len(rows) else {}
+            for name, column in part.items():
+                values[name][rows] = column
         answers = [value for name, value in values.items() if name != "price_error"]
         lost = np.flatnonzero(~np.isfinite(answers).all(axis=0))
         return values, {int(row): f"{self.name} found no finite answer" for row in lost}
+
+    def _solved(
+        self,
+        options: Options,
+        quantities: Sequence[str],
+        workers: int | None,
+        progress: Advance,
+    ) -> Values:
+        """Solve rows that all need markets, or none of which does."""
+        if options.slices is None or options.slices.is_plain.all():
+            return fd.evaluate(
+                options, quantities, self.settings, workers=workers, progress=progress
+            )
+        return fd.evaluate_under_markets(
+            options,
+            options.slices,
+            quantities,
+            fd.under_markets(self.settings),
+            workers=workers,
+            progress=progress,
+        )
 
     def exercise_boundary(self, options: Options) -> FloatArray:
         """Return the spot at which each American option is exercised, NaN where there is none.

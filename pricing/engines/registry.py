@@ -79,8 +79,9 @@ def fallbacks(options: "Options", is_unknown: "BoolArray") -> "list[tuple[Engine
 
     An engine is loaded only if some row needs it.
     """
+    american = "quantlib" if options.slices is None else "fd"
     shares = {
         "analytic": is_unknown & ~options.is_american,
-        "quantlib": is_unknown & options.is_american,
+        american: is_unknown & options.is_american,
     }
     return [(get_engine(name), mask) for name, mask in shares.items() if mask.any()]

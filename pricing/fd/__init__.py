@@ -2,11 +2,22 @@
 
 ``grid`` places the nodes, ``schemes`` the time steps, ``kernels`` runs them, ``solver`` nests and
 extrapolates, ``spot`` reads off price and Greeks, ``surface`` whole surfaces and the exercise
-boundary.
+boundary; ``dividends`` and ``jumps`` do the same under curves and dividends.
 """
 
-from pricing.fd.solver import ACCURATE, FAST, FDSettings, refusals
+from pricing.fd.dividends import evaluate as evaluate_under_markets
+from pricing.fd.solver import ACCURATE, FAST, FDSettings, refusals, under_markets
 from pricing.fd.spot import evaluate
 from pricing.fd.surface import Surface, solve_surface
 
-__all__ = ["ACCURATE", "FAST", "FDSettings", "Surface", "evaluate", "refusals", "solve_surface"]
+__all__ = [
+    "ACCURATE",
+    "FAST",
+    "FDSettings",
+    "Surface",
+    "evaluate",
+    "evaluate_under_markets",
+    "refusals",
+    "solve_surface",
+    "under_markets",
+]

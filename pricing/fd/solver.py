@@ -7,7 +7,7 @@ between the last two extrapolations estimates what is left.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -58,6 +58,13 @@ class FDSettings:
 
 ACCURATE = FDSettings()
 FAST = FDSettings(levels=1)
+
+
+def under_markets(settings: FDSettings) -> FDSettings:
+    """Return how finely to solve under dividends, where jumps need more nodes and fewer levels."""
+    if settings.levels >= 3:
+        return replace(settings, n_space=round(1.6 * settings.n_space))
+    return replace(settings, n_space=round(0.6 * settings.n_space), n_time=30, levels=2)
 
 
 def refusals(options: Options) -> list[tuple[BoolArray, str]]:

@@ -105,7 +105,8 @@ def test_error_bars_are_fd_s_own_estimate() -> None:
     assert (priced["price_error"] < 1e-2).all()
     assert (priced["price_error"] > 0).all()
     with pytest.raises(ValueError, match="states no error"):
-        price_frame(book(), "analytic", error_bars=True)
+        price_frame(book(), "quantlib", error_bars=True)
+    assert (price_frame(book(), "analytic", error_bars=True)["price_error"] == 0.0).all()
 
 
 def test_progress_hook_sees_every_row() -> None:

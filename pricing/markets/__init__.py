@@ -1,0 +1,1 @@
+"""Markets: rate and borrow curves, dividends in cash and in proportion, dates, files of many."""

@@ -1,0 +1,99 @@
+"""Markets of many underlyings in one JSON file, and from tables."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from amo.errors import FileError, SettingsError
+from amo.files import write_text
+from pricing.markets.market import Market
+
+FORMAT = 1
+
+
+def write_markets(markets: Mapping[str, Market], path: Path | str) -> None:
+    """Write markets by name to a JSON file, whole or not at all."""
+    content = {
+        "format": FORMAT,
+        "markets": {name: market.to_dict() for name, market in markets.items()},
+    }
+    write_text(json.dumps(content, indent=1) + "\n", Path(path))
+
+
+def read_markets(path: Path | str) -> dict[str, Market]:
+    """Read markets by name from a JSON file."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or not isinstance(content.get("markets"), dict):
+            raise FileError(f'{path} is no file of markets: it needs {{"markets": {{name: …}}}}')
+        if content.get("format", FORMAT) != FORMAT:
+            raise FileError(f"{path} has format {content['format']!r}; this version reads {FORMAT}")
+        return {name: _market(name, given) for name, given in content["markets"].items()}
+    except FileNotFoundError:
+        raise FileError(f"no such file: {path}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, SettingsError):
+            raise
+        raise FileError(f"cannot read {path}: {error}") from error
+
+
+def _market(name: str, given: Mapping[str, Any]) -> Market:
+    try:
+        return Market.from_dict(given)
+    except (SettingsError, TypeError) as error:
+        raise SettingsError(f"market {name!r}: {error}") from None
+
+
+def markets_from_frames(
+    spots: pd.DataFrame,
+    rates: pd.DataFrame | None = None,
+    dividends: pd.DataFrame | None = None,
+    *,
+    as_of: str | None = None,
+) -> dict[str, Market]:
+    """Return markets from tables.
+
+    Parameters
+    ----------
+    spots
+        ``underlying``, ``spot`` and, where there is one, ``borrow`` (per year).
+    rates
+        ``when`` (years or dates) and ``rate``: one curve for all.
+    dividends
+        ``underlying``, ``when`` (years or ex-dates), ``cash`` and, where there is one,
+        ``proportion``.
+    as_of
+        The moment of it all; needed where ``when`` is a date.
+    """
+    for table, name, needed in (
+        (spots, "spots", {"underlying", "spot"}),
+        (rates, "rates", {"when", "rate"}),
+        (dividends, "dividends", {"underlying", "when", "cash"}),
+    ):
+        if table is not None and (missing := sorted(needed - set(table.columns))):
+            raise SettingsError(f"{name} has no column {', '.join(missing)}")
+    curve = 0.0 if rates is None else dict(zip(rates["when"], rates["rate"], strict=True))
+    paid: dict[str, list[tuple[Any, float, float]]] = {}
+    if dividends is not None:
+        shares = dividends.get("proportion", pd.Series(0.0, index=dividends.index))
+        rows = zip(
+            dividends["underlying"], dividends["when"], dividends["cash"], shares, strict=True
+        )
+        for underlying, when, cash, share in rows:
+            paid.setdefault(str(underlying), []).append((when, float(cash), float(share)))
+    if unknown := sorted(set(paid) - set(map(str, spots["underlying"]))):
+        raise SettingsError(f"dividends of {', '.join(unknown)}, which spots does not have")
+    borrow = spots.get("borrow", pd.Series(0.0, index=spots.index))
+    return {
+        str(name): Market(
+            spot=float(spot),
+            rate=curve,
+            borrow=float(cost),
+            dividends=paid.get(str(name), ()),
+            as_of=as_of,
+        )
+        for name, spot, cost in zip(spots["underlying"], spots["spot"], borrow, strict=True)
+    }
