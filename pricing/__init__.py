@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pricing.analysis.comparison import compare_frame as compare_frame
     from pricing.analysis.examples import sample_book as sample_book
     from pricing.analysis.examples import sample_chain as sample_chain
+    from pricing.analysis.ladder import ladder_frame as ladder_frame
     from pricing.columns import AssumptionWarning as AssumptionWarning
     from pricing.columns import OptionFrameError as OptionFrameError
     from pricing.engines.base import Engine as Engine
@@ -65,6 +66,7 @@ __all__ = [
     "exposure",
     "get_engine",
     "implied_vol_frame",
+    "ladder_frame",
     "markets_from_frames",
     "price_frame",
     "read_markets",
@@ -107,5 +109,6 @@ __getattr__, __dir__ = front_door(
         "write_markets": "pricing.markets.files",
         "markets_from_frames": "pricing.markets.files",
         "TakesMarkets": "pricing.engines.base",
+        "ladder_frame": "pricing.analysis.ladder",
     },
 )

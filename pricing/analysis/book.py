@@ -88,7 +88,7 @@ def exposure(
         point up, ``theta_day`` for one day passing, ``rho_1pt`` for the rate one point up.
     """
     options, _ = read_options(priced, columns, ("exercise",))
-    held = _quantities(priced, quantity)
+    held = quantities_of(priced, quantity)
     one_percent = 0.01 * options.spot
     sizes = {
         "value": priced["price"],
@@ -140,7 +140,7 @@ def scenario_grid(
     chosen = get_engine(engine)
     options, problems = read_options(frame, columns, exercise=exercise)
     is_good = good_rows(len(frame), problems)
-    good, held = options.take(is_good), _quantities(frame, quantity)[is_good]
+    good, held = options.take(is_good), quantities_of(frame, quantity)[is_good]
 
     def value(moved: Options) -> FloatArray:
         priced = price_frame(
@@ -173,7 +173,8 @@ def scenario_grid(
     return grid
 
 
-def _quantities(frame: pd.DataFrame, quantity: Hashable | None) -> FloatArray:
+def quantities_of(frame: pd.DataFrame, quantity: Hashable | None) -> FloatArray:
+    """Return the positions of a book, one of each where no column says."""
     """Return each row's position; a missing or unreadable one counts as zero."""
     if quantity is None:
         return np.ones(len(frame))

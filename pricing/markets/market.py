@@ -115,6 +115,17 @@ class Market:
         carry = (self.rate.integral([start, end]) - self.borrow.integral([start, end])).tolist()
         return math.exp(carry[1] - carry[0])
 
+    def replaced(self, **changes: Any) -> "Market":  # noqa: ANN401  # as the constructor takes
+        """Return the market with some of its parts replaced."""
+        known = {
+            "spot": self.spot,
+            "rate": self.rate,
+            "borrow": self.borrow,
+            "dividends": self.dividends,
+            "as_of": self.as_of,
+        }
+        return Market(**{**known, **changes})
+
     def to_dict(self) -> dict[str, Any]:
         """Return the market as JSON holds it: times in years, with every digit."""
         return {

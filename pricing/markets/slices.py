@@ -111,15 +111,7 @@ class Slices:
     def shifted(self, *, rate: float = 0.0, borrow: float = 0.0) -> "Slices":
         """Return the same options with the curves of all markets moved in parallel."""
         moved = [
-            Market(
-                spot=market.spot,
-                rate=market.rate.shifted(rate),
-                borrow=market.borrow.shifted(borrow),
-                dividends=market.dividends,
-                as_of=market.as_of,
-            )
+            market.replaced(rate=market.rate.shifted(rate), borrow=market.borrow.shifted(borrow))
             for market in self.markets
         ]
-        return Slices(
-            tuple(moved), self.number, self.time, self.cash, self.proportion, self.n_payments
-        )
+        return replace(self, markets=tuple(moved))

@@ -22,6 +22,7 @@ from pricing import (
     OptionFrameError,
     Options,
     implied_vol_frame,
+    ladder_frame,
     markets_from_frames,
     price_frame,
     read_markets,
@@ -262,6 +263,22 @@ def test_implied_volatilities_under_a_market_come_back() -> None:
     quotes = priced.drop(columns=["volatility", "engine"])
     found = implied_vol_frame(quotes, engine="fd", markets={"AAPL": AAPL})
     np.testing.assert_allclose(found["implied_volatility"], 0.31, atol=1e-6)
+
+
+def test_a_ladder_adds_up_to_rho_and_knows_every_dividend() -> None:
+    book = pd.DataFrame(
+        {"underlying": "AAPL", "strike": [240.0, 260.0], "volatility": 0.3, "size": [3.0, -2.0]}
+    ).assign(option_type=["put", "call"], exercise=["european", "american"], expiry=0.6)
+    ladder = ladder_frame(book, "fd", {"AAPL": AAPL}, quantity="size")
+    assert ladder["kind"].tolist() == ["rate"] * 3 + ["borrow"] + ["dividend"] * 3
+    priced = price_frame(book, "fd", greeks=["rho", "dividend_rho"], markets={"AAPL": AAPL})
+    by_kind = ladder.groupby("kind")["sensitivity"].sum()
+    for kind, greek in (("rate", "rho"), ("borrow", "dividend_rho")):
+        parallel = float((priced[greek] * book["size"]).sum()) * 1e-4
+        assert by_kind[kind] == pytest.approx(parallel, rel=1e-2, abs=1e-4)
+    assert ladder["sensitivity"].iloc[-1] != 0.0, "the payment of May is before expiry"
+    short = ladder_frame(book.assign(expiry=0.05), "fd", {"AAPL": AAPL}, quantity="size")
+    assert (short["sensitivity"].tail(3) == 0.0).all(), "no payment is before expiry"
 
 
 def test_markets_go_to_a_file_and_come_back(tmp_path: Path) -> None:
