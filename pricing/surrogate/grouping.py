@@ -9,7 +9,7 @@ import pandas as pd
 
 from amo.arrays import BoolArray, FloatArray, IntArray
 
-ROWS = 1 << 12  # decoded at a time
+ROWS = 1 << 13  # decoded at a time
 STATES = 128  # encoded at a time
 LIST = 4  # packs whose states are encoded together, at most: one thread's task
 TASKS = 8  # into which a book is split, at least, if its rows fill that many packs
