@@ -10,12 +10,13 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from amo.errors import AMOError, SettingsError, StoppedError
 from amo.files import write_text
 from amo.lazy import way_out
 
+_Results = TypeVar("_Results")
 STANDARD = Path("-")  # standard output
 
 
@@ -76,9 +77,7 @@ def add_json(parser: argparse.ArgumentParser, what: str = "results") -> None:
     )
 
 
-def publish(
-    results: dict[str, Any], as_text: Callable[[dict[str, Any]], str], to: Path | None
-) -> None:
+def publish(results: _Results, as_text: Callable[[_Results], str], to: Path | None) -> None:
     """Print results as text, or write them as JSON to standard output or to a file."""
     if to is None:
         print(as_text(results))

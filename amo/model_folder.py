@@ -9,6 +9,7 @@ import torch
 
 from amo import checkpoint
 from amo.errors import CheckpointError
+from amo.results import RunSummary
 
 _FACTS = {"steps": "steps", "minutes": "minutes", "hardware": ""}
 Poles = list[list[list[list[float]]]]  # block, sample, pole, (real, imaginary)
@@ -42,14 +43,17 @@ def describe(model: Path) -> str:
     return "\n".join(lines)
 
 
-def summary(model: Path) -> dict[str, Any]:
+def summary(model: Path) -> RunSummary:
     """Return the scores and the cost of a run, for a results file."""
     operator, recipe = checkpoint.load(model)
     return {
         "preset": recipe.preset,
         "parameters": sum(parameter.numel() for parameter in operator.parameters()),
         "seed": recipe.notes["training"]["seed"],
-        **{name: recipe.notes[name] for name in ("steps", "minutes", "hardware", "versions")},
+        "steps": recipe.notes["steps"],
+        "minutes": recipe.notes["minutes"],
+        "hardware": recipe.notes["hardware"],
+        "versions": recipe.notes["versions"],
         "scores": _scores(checkpoint.read_metrics(model)),
     }
 

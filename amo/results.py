@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 import msgspec
 
@@ -137,6 +137,64 @@ class Table:
     rows: dict[str, Row] = field(default_factory=dict)
     quoted: dict[str, dict[str, float]] = field(default_factory=dict)
     paper_sizes: dict[str, PaperSize] = field(default_factory=dict)
+
+
+class Machine(TypedDict):
+    """What a benchmark ran on."""
+
+    processor: str
+    cores: int
+    python: str
+    numpy: NotRequired[str]
+
+
+class PaperCost(TypedDict):
+    """The paper's figures at one size."""
+
+    train_seconds_per_epoch: float
+    inference_seconds: float
+    memory_gigabytes: float
+
+
+class SizeRow(TypedDict):
+    """Cost of the operator at one size."""
+
+    train_seconds: float
+    inference_seconds: float
+    inference_megabytes: float
+    paper: PaperCost
+
+
+class ScalingResults(TypedDict):
+    """Cost against the number of points: docs/results/scaling.json."""
+
+    command: str
+    hardware: str
+    model: str
+    sizes: dict[str, SizeRow]
+    train_growth: list[float]
+    inference_growth: list[float]
+    memory_growth: float
+
+
+class RunSummary(TypedDict):
+    """What one experiment reached, and what it took."""
+
+    preset: str
+    parameters: int
+    seed: int
+    steps: int
+    minutes: float
+    hardware: str
+    versions: dict[str, str]
+    scores: dict[str, dict[str, float]]
+
+
+class LearningResults(TypedDict):
+    """What experiments reached: docs/results/learning.json."""
+
+    command: str
+    runs: dict[str, RunSummary]
 
 
 def origin(hardware: str, command: str | None = None) -> Origin:

@@ -2,7 +2,7 @@
 
 import gc
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ import streamlit as st
 from amo import checkpoint
 from amo.arrays import FloatArray
 from amo.errors import CheckpointError
-from amo.results import RESULTS, Table, read
+from amo.results import RESULTS, read
 from app.inputs import Contract
 from pricing import compare_frame, price_frame
 from pricing.analysis import sweeps
@@ -21,6 +21,7 @@ from pricing.engines.registry import get_engine
 from pricing.engines.surrogate import SurrogateEngine
 from pricing.surrogate.store import models_folder
 
+_Results = TypeVar("_Results")
 REFERENCES = {"european": ("analytic", "quantlib", "fd"), "american": ("quantlib", "fd")}
 N_SPOTS, N_EXPIRIES, N_LINE = 49, 29, 81
 
@@ -110,18 +111,7 @@ def training_log(model: str) -> pd.DataFrame:
     return pd.DataFrame([json.loads(line) for line in path.read_text("utf-8").splitlines()])
 
 
-@st.cache_data(max_entries=8, show_spinner=False)
-def model_table(name: str) -> Table | None:
-    """Return a table of models, None where it has not been measured yet."""
-    path = RESULTS / f"{name}.json"
-    return read(path, Table) if path.is_file() else None
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def results(name: str) -> dict[str, Any] | None:
+def results(name: str, kind: type[_Results]) -> _Results | None:
     """Return a results file, None where it has not been measured yet."""
     path = RESULTS / f"{name}.json"
-    if not path.is_file():
-        return None
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
+    return read(path, kind) if path.is_file() else None

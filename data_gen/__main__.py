@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any
@@ -213,7 +213,7 @@ def _list(_: argparse.Namespace) -> int:
     measured = bench.default_build()
     print(f"{'set':<20}{'shards':>7}{'samples':>9}{'MB':>7}{'seconds':>9}  in data/")
     for name, make in SETS.items():
-        known = measured.get(name, {})
+        known: Mapping[str, object] = measured.get(name, {})
         folder = Path("data") / name
         try:
             state = "complete" if read_manifest(folder).is_complete else "unfinished"

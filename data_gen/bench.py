@@ -3,7 +3,6 @@
 Also where the sizes and times of the default sets are kept for ``list`` and the README.
 """
 
-import json
 import os
 import platform
 import re
@@ -13,12 +12,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from amo.arrays import FloatArray
-from amo.results import RESULTS
+from amo.results import RESULTS, Machine, read
 from data_gen.builder import worker_pool
 from data_gen.options.surrogate_sets import AmericanSet
 from pricing.engines.registry import get_engine
@@ -31,14 +30,41 @@ SURFACE = FDSettings(n_space=48, n_time=24, levels=2)
 _CHUNK = 64
 
 
-def default_build() -> dict[str, dict[str, Any]]:
+class SetRow(TypedDict):
+    """What one default set holds, weighs and takes."""
+
+    samples: int
+    dropped: int
+    worst_error: float
+    megabytes: int
+    seconds: int
+
+
+class DataResults(TypedDict):
+    """How fast labels are made: docs/results/data_gen.json."""
+
+    machine: Machine
+    command: str
+    surface: str
+    surfaces_per_second_and_core: float
+    surface_price_rmse: float
+    quantlib_fd_100x200_prices_per_second_and_core: float
+    quantlib_fd_100x200_price_rmse: float
+    ratio: float
+    american_set_surfaces_per_second: float
+    american_set_labelled_points_per_second: float
+    peak_megabytes_with_two_workers: dict[str, float]
+    sets: dict[str, SetRow]
+
+
+def default_build() -> dict[str, SetRow]:
     """Return what the last measured default build says about each set; empty if never measured."""
     if not _MEASURED.exists():
         return {}
-    return dict(json.loads(_MEASURED.read_text(encoding="utf-8"))["sets"])
+    return read(_MEASURED, DataResults)["sets"]
 
 
-def run() -> dict[str, Any]:
+def run() -> DataResults:
     """Measure label throughput, QuantLib's, their ratio, and the memory of a build.
 
     Both sides of the ratio run in the same worker process, on one core.
@@ -76,7 +102,7 @@ def run() -> dict[str, Any]:
     }
 
 
-def as_text(results: dict[str, Any]) -> str:
+def as_text(results: DataResults) -> str:
     """Return the results as plain text."""
     peak = max(results["peak_megabytes_with_two_workers"].values())
     return (

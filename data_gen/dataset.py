@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,22 @@ class Check:
     def is_met(self) -> bool:
         """Whether every point agrees; a check of no points is not met."""
         return self.n_points > 0 and self.largest <= self.allowed
+
+
+class CheckedSet(TypedDict):
+    """What was found of one set when some of it was solved again."""
+
+    settings: dict[str, Any]
+    samples: int
+    worst_error: float
+    checks: list[Check]
+
+
+class CheckResults(TypedDict):
+    """What was found of all sets: docs/results/physics_data.json."""
+
+    command: str
+    sets: dict[str, CheckedSet]
 
 
 class DataSet(Protocol):

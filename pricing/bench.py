@@ -14,12 +14,13 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import pandas as pd
 
 from amo.arrays import FloatArray
+from amo.results import Machine
 from pricing import black_scholes
 from pricing.engines import base
 from pricing.engines.base import FIVE_GREEKS
@@ -36,9 +37,32 @@ _LOOPED = 4_000  # rows of the book on which loops are timed
 _BUSY = 4  # programs that take all the processor time they can get
 
 
-def run(
-    *, n_contracts: int = 300, n_rows: int = 1_000_000, n_book: int = 100_000
-) -> dict[str, Any]:
+class EngineRow(TypedDict):
+    """Errors and times of one engine on American options."""
+
+    microseconds_price: float
+    microseconds_price_delta_gamma: float
+    microseconds_five_greeks: float
+    price_rmse: float
+    price_max: float
+    microseconds_implied_vol: NotRequired[float]
+    implied_vols_found: NotRequired[float]
+
+
+class EngineResults(TypedDict):
+    """What the engines showed in one run: docs/results/engines.json."""
+
+    machine: Machine
+    command: str
+    box: dict[str, list[float]]
+    n_contracts: int
+    american: dict[str, EngineRow]
+    book: dict[str, float]
+    fd_fast_over_quantlib_fd: float
+    frame: dict[str, float]
+
+
+def run(*, n_contracts: int = 300, n_rows: int = 1_000_000, n_book: int = 100_000) -> EngineResults:
     """Measure everything; times are the best of several runs in this one process."""
     _say("American options against QdFp high precision")
     american = _american(n_contracts)
@@ -73,7 +97,7 @@ def run(
     }
 
 
-def _american(n: int) -> dict[str, dict[str, float]]:
+def _american(n: int) -> dict[str, EngineRow]:
     options = random_options(n, seed=_SEED, is_american=True)
     truth = _values(get_engine("quantlib-high-precision"), options, ("price",))["price"]
     return {
@@ -86,7 +110,7 @@ def _american(n: int) -> dict[str, dict[str, float]]:
 
 def _american_row(
     engine: base.Engine, options: Options, truth: FloatArray, n_timed: int
-) -> dict[str, float]:
+) -> EngineRow:
     timed = options.take(slice(0, n_timed))
     grid = ("price", "delta", "gamma")  # what one solve of our grid yields
 
@@ -95,7 +119,7 @@ def _american_row(
 
     _values(engine, options.take(slice(0, 2)), grid)  # compile first
     error = _values(engine, options, ("price",))["price"] - truth
-    row = {
+    row: EngineRow = {
         "microseconds_price": microseconds(("price",), 3),
         "microseconds_price_delta_gamma": microseconds(grid, 3),
         "microseconds_five_greeks": microseconds(("price", *FIVE_GREEKS), 1),
@@ -113,7 +137,7 @@ def _american_row(
     return row
 
 
-def _surrogates(n: int, n_book: int) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+def _surrogates(n: int, n_book: int) -> tuple[dict[str, EngineRow], dict[str, float]]:
     """Return table rows of the surrogates, and how they compare with QdFp fast on one book."""
     options = random_options(n, seed=_SEED, is_american=True)
     truth = _values(get_engine("quantlib-high-precision"), options, ("price",))["price"]
@@ -143,7 +167,7 @@ def _surrogates(n: int, n_book: int) -> tuple[dict[str, dict[str, float]], dict[
         "looped_rows": float(len(few)),
         **{f"quantlib_fast_microseconds_{k}": 1e6 * v / len(few) for k, v in seconds.items()},
         **{
-            f"{k}_times_faster": 1e6 * v / len(few) / ours[f"microseconds_{k}"]
+            f"{k}_times_faster": 1e6 * v / len(few) / ours[f"microseconds_{k}"]  # type: ignore[literal-required]
             for k, v in seconds.items()
         },
         "microseconds_price_one_state_a_row": 1e6
@@ -160,7 +184,7 @@ def _surrogates(n: int, n_book: int) -> tuple[dict[str, dict[str, float]], dict[
 
 def _surrogate_row(
     engine: SurrogateEngine, book: Options, options: Options, truth: FloatArray
-) -> dict[str, float]:
+) -> EngineRow:
     def microseconds(quantities: tuple[str, ...]) -> float:
         return 1e6 * _best(lambda: engine.evaluate(book, quantities, workers=1)) / len(book)
 
@@ -256,7 +280,7 @@ def _frame_layer(n: int) -> dict[str, float]:
     }
 
 
-def as_text(results: dict[str, Any]) -> str:
+def as_text(results: EngineResults) -> str:
     """Return the results as a table in plain text."""
     table = pd.DataFrame(results["american"]).T.to_string(float_format=lambda x: f"{x:.3g}")
     frame, book = results["frame"], results["book"]

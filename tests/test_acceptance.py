@@ -41,8 +41,8 @@ def test_results_meet_the_bars_of_the_surrogates() -> None:
     book = found["book"]
     assert book["rows"] == 100_000
     assert book["states"] == 200
-    for name in ("price", "five_greeks", "implied_vol"):  # core for core
-        assert book[f"{name}_times_faster"] > 1
+    for name, least in {"price": 5, "five_greeks": 5, "implied_vol": 4}.items():  # core for core
+        assert book[f"{name}_times_faster"] >= least
     assert book["busy_throughput_share"] >= 1 / 6
     assert book["large_rows"] == 1_000_000
     assert book["large_peak_megabytes"] < 2048

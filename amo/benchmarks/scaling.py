@@ -7,17 +7,18 @@ import statistics
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Literal
 
 import torch
 
 from amo.model import AMO, AMOConfig
+from amo.results import PaperCost, ScalingResults, SizeRow
 from amo.system import keep_freed_memory, peak_megabytes
 from amo.training.distributed import join
 
 SIDES = (64, 128, 256)
 # Quoted: its table of scalability for its Darcy set, on an RTX 4090.
-PAPER = {
+PAPER: dict[int, PaperCost] = {
     64: {"train_seconds_per_epoch": 14.0, "inference_seconds": 0.007, "memory_gigabytes": 2.3},
     128: {"train_seconds_per_epoch": 52.5, "inference_seconds": 0.28, "memory_gigabytes": 2.4},
     256: {"train_seconds_per_epoch": 205.0, "inference_seconds": 1.12, "memory_gigabytes": 2.7},
@@ -26,19 +27,27 @@ _CHUNK = 4096
 _REPEATS = 5
 
 
-def run(device: str = "auto") -> dict[str, Any]:
+def run(device: str = "auto") -> ScalingResults:
     """Measure the default model at every size, memory in a separate process."""
     keep_freed_memory()
-    rows = {side: {**_time(side, device), **_memory(side, device)} for side in SIDES}
+    rows: dict[int, SizeRow] = {}
+    for side in SIDES:
+        train, inference = _time(side, device)
+        rows[side] = {
+            "train_seconds": train,
+            "inference_seconds": inference,
+            "inference_megabytes": _memory(side, device),
+            "paper": PAPER[side],
+        }
 
-    def steps(name: str) -> list[float]:
+    def steps(name: Literal["train_seconds", "inference_seconds"]) -> list[float]:
         return [rows[b][name] / rows[a][name] for a, b in pairwise(SIDES)]
 
     return {
         "command": "python -m amo bench scaling --json",
         "hardware": f"{os.cpu_count()} cores ({platform.machine()}), device {join(device).device}",
         "model": "the default AMO, batch 1",
-        "sizes": {f"{side}x{side}": {**row, "paper": PAPER[side]} for side, row in rows.items()},
+        "sizes": {f"{side}x{side}": row for side, row in rows.items()},
         "train_growth": steps("train_seconds"),
         "inference_growth": steps("inference_seconds"),
         "memory_growth": rows[SIDES[-1]]["inference_megabytes"]
@@ -46,7 +55,7 @@ def run(device: str = "auto") -> dict[str, Any]:
     }
 
 
-def table(results: dict[str, Any]) -> str:
+def table(results: ScalingResults) -> str:
     """Return the results as plain text."""
     lines = [f"{'grid':>9}{'train step, s':>15}{'inference, s':>14}{'memory, MB':>12}"]
     lines += [
@@ -65,7 +74,8 @@ def _inputs(side: int, device: torch.device) -> tuple[AMO, torch.Tensor, torch.T
     return model, points, torch.sin(3.0 * points.sum(-1, keepdim=True))
 
 
-def _time(side: int, device: str) -> dict[str, float]:
+def _time(side: int, device: str) -> tuple[float, float]:
+    """Return the seconds of a training step and of chunked inference."""
     model, points, features = _inputs(side, join(device).device)
 
     def train() -> None:
@@ -76,7 +86,7 @@ def _time(side: int, device: str) -> dict[str, float]:
         with torch.no_grad():
             model.decode(model.encode(points, features, chunk=_CHUNK), points, chunk=_CHUNK)
 
-    return {"train_seconds": _median(train), "inference_seconds": _median(infer)}
+    return _median(train), _median(infer)
 
 
 def _median(work: Callable[[], None]) -> float:
@@ -90,11 +100,11 @@ def _median(work: Callable[[], None]) -> float:
     return statistics.median(times[1:])  # the first one warms up
 
 
-def _memory(side: int, device: str) -> dict[str, float]:
+def _memory(side: int, device: str) -> float:
     """Return the peak memory of chunked inference: the process's, or the GPU's."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return {"inference_megabytes": pool.apply(_peak, (side, device))}
+        return float(pool.apply(_peak, (side, device)))
 
 
 def _peak(side: int, device: str) -> float:

@@ -1,11 +1,14 @@
 """Tables of engines, surrogates, training sets and the dashboard, written from measured results."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from amo import checkpoint
 from app.documents import cards
 from app.documents.fill import Tables, from_results
+from data_gen.bench import DataResults
+from pricing.analysis.fuzz import FuzzResults
+from pricing.bench import EngineResults, EngineRow
 from pricing.engines.registry import ENGINES
 from pricing.surrogate.store import models_folder
 
@@ -24,7 +27,40 @@ _UNMEASURED = {"analytic": "exact", "quantlib-high-precision": "reference"}
 _SAME_MEMORY = 10.0  # megabytes by which a server's memory may fluctuate
 
 
-def engine_summary(results: dict[str, Any]) -> str:
+class Latency(TypedDict):
+    """How long one reader waits."""
+
+    first_paint_milliseconds: float
+    first_price_milliseconds: float
+    later_visitor_milliseconds: float
+    change_median_milliseconds: float
+    change_slowest_milliseconds: float
+    changes: int
+
+
+class Many(TypedDict):
+    """How long many readers wait, and what they cost."""
+
+    sessions: int
+    seconds: float
+    answers: int
+    faults: int
+    first_faults: list[str]
+    answer_median_milliseconds: float
+    memory_megabytes: float
+    memory_growth_megabytes: float
+
+
+class DashboardResults(TypedDict):
+    """How fast the dashboard answers: docs/results/dashboard.json."""
+
+    command: str
+    browser: Latency
+    sessions: Many
+    tracebacks_in_the_log: int
+
+
+def engine_summary(results: EngineResults) -> str:
     """Return what each engine prices, how fast and how exactly, as a small Markdown table."""
     lines = ["| engine | what it prices | price, µs | RMSE |", "|---|---|---:|---:|"]
     for name in ENGINES:
@@ -44,7 +80,7 @@ def engine_summary(results: dict[str, Any]) -> str:
     return "\n".join([*lines, "", note]) + "\n"
 
 
-def engine_table(results: dict[str, Any]) -> str:
+def engine_table(results: EngineResults) -> str:
     """Return the accuracy and speed of the engines as a Markdown table with its provenance."""
     lines = [
         "| engine | price, µs | price + 5 Greeks, µs | implied vol, µs | RMSE | largest error |",
@@ -81,7 +117,7 @@ def engine_table(results: dict[str, Any]) -> str:
     return "\n".join([*lines, "", origin, "", *_findings(results), "", measured]) + "\n"
 
 
-def _findings(results: dict[str, Any]) -> list[str]:
+def _findings(results: EngineResults) -> list[str]:
     """Return what the engine table means, as a list: where the surrogate wins and loses."""
     book, frame, american = results["book"], results["frame"], results["american"]
     wins = (
@@ -125,7 +161,7 @@ def _findings(results: dict[str, Any]) -> list[str]:
     return [wins, cores, losses, large, solve, layer]
 
 
-def _beside_mlp(ours: dict[str, float], mlp: dict[str, float]) -> str:
+def _beside_mlp(ours: EngineRow, mlp: EngineRow) -> str:
     """Return how the operator compares with a plain network that costs as much, whichever wins."""
     error = mlp["price_rmse"] / ours["price_rmse"]
     greeks = mlp["microseconds_five_greeks"] / ours["microseconds_five_greeks"]
@@ -139,7 +175,7 @@ def _short(microseconds: float) -> str:
     return f"{microseconds:,.0f}" if microseconds >= 20 else f"{microseconds:.1f}"
 
 
-def data_table(results: dict[str, Any]) -> str:
+def data_table(results: DataResults) -> str:
     """Return the contents, size and cost of the default training sets, as a Markdown table."""
     lines = [
         "| set | samples | dropped | worst label error | MB | seconds |",
@@ -166,13 +202,13 @@ def data_table(results: dict[str, Any]) -> str:
     return "\n".join([*lines, "", speed, "", measured]) + "\n"
 
 
-def dashboard_table(results: dict[str, Any]) -> str:
+def dashboard_table(results: DashboardResults) -> str:
     """Return how fast the dashboard answers, to one visitor and to many, in a few sentences."""
     page, many = results["browser"], results["sessions"]
-    paint, first, later = (
-        page[f"{k}_milliseconds"] / 1e3 for k in ("first_paint", "first_price", "later_visitor")
-    )
-    median, slowest = (page[f"change_{k}_milliseconds"] for k in ("median", "slowest"))
+    paint = page["first_paint_milliseconds"] / 1e3
+    first = page["first_price_milliseconds"] / 1e3
+    later = page["later_visitor_milliseconds"] / 1e3
+    median, slowest = page["change_median_milliseconds"], page["change_slowest_milliseconds"]
     alone = (
         f"In Chromium, the first visitor of a new server sees the page after {paint:.1f} s and the "
         f"first price after {first:.1f} s; the next visitor sees a price after {later:.1f} s. When "
@@ -234,16 +270,16 @@ def surrogate_table() -> str:
     )
 
 
-def stated_errors(results: dict[str, Any]) -> str:
+def stated_errors(results: FuzzResults) -> str:
     """Return how often the errors that the surrogates state hold, region by region."""
     return cards.fuzz_table(results) + "\n"
 
 
-README_TABLES: Tables = {"engines": from_results("engines", engine_summary)}
+README_TABLES: Tables = {"engines": from_results("engines", EngineResults, engine_summary)}
 PERFORMANCE_TABLES: Tables = {
-    "engines": from_results("engines", engine_table),
+    "engines": from_results("engines", EngineResults, engine_table),
     "surrogates": surrogate_table,
-    "fuzz": from_results("fuzz", stated_errors),
-    "dashboard": from_results("dashboard", dashboard_table),
-    "data_gen": from_results("data_gen", data_table),
+    "fuzz": from_results("fuzz", FuzzResults, stated_errors),
+    "dashboard": from_results("dashboard", DashboardResults, dashboard_table),
+    "data_gen": from_results("data_gen", DataResults, data_table),
 }

@@ -1,15 +1,15 @@
 """Marked tables of a document, rewritten from results."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from amo.errors import FileError
 from amo.files import write_text
-from amo.results import RESULTS, Table, read
+from amo.results import RESULTS, read
 
 ROOT = Path(__file__).parents[2]
+_Results = TypeVar("_Results")
 Tables = Mapping[str, Callable[[], str]]
 
 
@@ -36,11 +36,8 @@ def fill_file(path: Path, tables: Tables) -> None:
     write_text(fill(text, tables), path)
 
 
-def from_table(name: str, table: Callable[[Table], str]) -> Callable[[], str]:
-    """Return a function that writes a document's table from a table of models."""
-    return lambda: table(read(RESULTS / f"{name}.json", Table))
-
-
-def from_results(name: str, table: Callable[[dict[str, Any]], str]) -> Callable[[], str]:
-    """Return a function that writes a table from its results file."""
-    return lambda: table(json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")))
+def from_results(
+    name: str, kind: type[_Results], table: Callable[[_Results], str]
+) -> Callable[[], str]:
+    """Return what writes a document's table from a results file of that kind."""
+    return lambda: table(read(RESULTS / f"{name}.json", kind))

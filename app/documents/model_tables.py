@@ -1,15 +1,15 @@
 """Tables of the documents, written from measured results files."""
 
 from collections.abc import Iterable
-from typing import Any
 
-from amo.results import Row, Table
-from app.documents.fill import Tables, from_results, from_table
+from amo.results import LearningResults, Row, ScalingResults, Table
+from app.documents.fill import Tables, from_results
+from data_gen.dataset import CheckResults
 
 _OPTIMIZERS = {"adamw": "AdamW", "soap": "SOAP"}
 
 
-def learning_table(results: dict[str, Any]) -> str:
+def learning_table(results: LearningResults) -> str:
     """Return the scores and times of experiments."""
     lines = [
         "| experiment | parameters | steps | minutes | split | samples | relative L2 | largest |",
@@ -27,7 +27,7 @@ def learning_table(results: dict[str, Any]) -> str:
     return "\n".join([*lines, "", f"Seed {seeds}, {hardware}; by `{results['command']}`."]) + "\n"
 
 
-def scaling_table(results: dict[str, Any]) -> str:
+def scaling_table(results: ScalingResults) -> str:
     """Return time and memory against the number of points, beside the paper's figures."""
     lines = [
         "| points | train step, s | inference, s | MB | quoted: epoch, s | inference, s | GB |",
@@ -129,7 +129,7 @@ def _elsewhere(rows: list[Row]) -> str:
     return ", ".join(f"{split} {mean:.2e}" for split, mean in means.items())
 
 
-def checks_table(results: dict[str, Any]) -> str:
+def checks_table(results: CheckResults) -> str:
     """Return how accurate the generated sets are: by their own estimates, and solved again."""
     lines = [
         "| set | samples | own estimate, at worst | solved again, off by at most (allowed) |",
@@ -137,7 +137,7 @@ def checks_table(results: dict[str, Any]) -> str:
     ]
     for name, known in results["sets"].items():
         checks = "; ".join(
-            f"{check['quantity']} {check['largest']:.1e}{check['unit']} ({check['allowed']:.0e})"
+            f"{check.quantity} {check.largest:.1e}{check.unit} ({check.allowed:.0e})"
             for check in known["checks"]
         )
         lines.append(f"| {name} | {known['samples']:,} | {known['worst_error']:.1e} | {checks} |")
@@ -263,14 +263,14 @@ def _millions(value: float | None) -> str:
 
 
 OPERATOR_TABLES: Tables = {
-    "learning": from_results("learning", learning_table),
-    "scaling": from_results("scaling", scaling_table),
+    "learning": from_results("learning", LearningResults, learning_table),
+    "scaling": from_results("scaling", ScalingResults, scaling_table),
 }
 BENCHMARK_TABLES: Tables = {
-    "options": from_table("options", rivals_table),
-    "sizes": from_table("options", sizes_table),
-    "ablations": from_table("ablations", ablations_table),
-    "physics": from_table("physics", physics_table),
-    "quoted": from_table("physics", quoted_table),
-    "checks": from_results("physics_data", checks_table),
+    "options": from_results("options", Table, rivals_table),
+    "sizes": from_results("options", Table, sizes_table),
+    "ablations": from_results("ablations", Table, ablations_table),
+    "physics": from_results("physics", Table, physics_table),
+    "quoted": from_results("physics", Table, quoted_table),
+    "checks": from_results("physics_data", CheckResults, checks_table),
 }

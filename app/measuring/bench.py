@@ -23,7 +23,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from app.documents.engine_tables import dashboard_table
+from app.documents.engine_tables import DashboardResults, Latency, Many, dashboard_table
 from app.measuring.serving import PATIENCE, browser, serve, settle
 from pricing import price_frame
 
@@ -44,7 +44,7 @@ def prices_at(spots: Iterable[float]) -> dict[float, float]:
     return dict(zip(frame["spot"], prices, strict=True))
 
 
-def latency(url: str) -> dict[str, float]:
+def latency(url: str) -> Latency:
     """Return milliseconds to the first paint and price, and from a keystroke to the new price."""
     spots = [80.0 + 2.5 * n for n in range(_CHANGES)]
     expected = {spot: f"{prices_at([spot])[spot]:,.4f}" for spot in (100.0, *spots)}
@@ -149,7 +149,7 @@ async def _visit(
 
 async def _visit_all(
     url: str, pid: int, seconds: float, expected: list[dict[float, float]]
-) -> dict[str, Any]:
+) -> Many:
     until = time.monotonic() + seconds
     visits = [
         asyncio.create_task(_visit(url, number, until, own)) for number, own in enumerate(expected)
@@ -168,13 +168,13 @@ async def _visit_all(
         "answers": len(times),
         "faults": len(faults),
         "first_faults": faults[:5],
-        "answer_median_milliseconds": 1e3 * statistics.median(times) if times else None,
+        "answer_median_milliseconds": 1e3 * statistics.median(times) if times else 0.0,
         "memory_megabytes": after,
         "memory_growth_megabytes": after - before,
     }
 
 
-def sessions(url: str, pid: int, n: int, seconds: float) -> dict[str, Any]:
+def sessions(url: str, pid: int, n: int, seconds: float) -> Many:
     """Let many sessions change their contracts at once, each among its own spots.
 
     There are more spots than the server's caches hold, so that it has to price.
@@ -193,18 +193,20 @@ def _resident_megabytes(pid: int) -> float:
     return int(found.group(1)) / 1e3
 
 
-def run(n_sessions: int, seconds: float) -> dict[str, Any]:
+def run(n_sessions: int, seconds: float) -> DashboardResults:
     """Measure the dashboard with one reader and with many."""
     with serve() as server:
-        results: dict[str, Any] = {
-            "command": f"python -m app bench --sessions {n_sessions} --seconds {seconds:g}",
-            "browser": latency(server.url),
-            "sessions": sessions(server.url, server.pid, n_sessions, seconds),
-        }
+        alone = latency(server.url)
+        many = sessions(server.url, server.pid, n_sessions, seconds)
         log = server.log.read_text()
-    return {**results, "tracebacks_in_the_log": log.count("Traceback")}
+    return {
+        "command": f"python -m app bench --sessions {n_sessions} --seconds {seconds:g}",
+        "browser": alone,
+        "sessions": many,
+        "tracebacks_in_the_log": log.count("Traceback"),
+    }
 
 
-def as_text(results: dict[str, Any]) -> str:
+def as_text(results: DashboardResults) -> str:
     """Return the results as plain text."""
     return dashboard_table(results).strip()

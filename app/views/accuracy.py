@@ -1,6 +1,8 @@
 """The surrogate put to the test: measured errors, errors against time, attempts to break it."""
 
 import time
+from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ import streamlit as st
 
 from app import charts, inputs, resources
 from pricing import price_frame
+from pricing.bench import EngineResults
 from pricing.engines.surrogate import SurrogateEngine
 from pricing.random_books import random_from
 
@@ -81,13 +84,14 @@ def _show_measured(style: str) -> None:
 
 def _show_pareto() -> None:
     st.subheader("Error against time")
-    results = resources.results("engines")
+    results = resources.results("engines", EngineResults)
     if results is None:
         st.info("Not measured yet: `make measure` does it.")
         return
+    engines = cast("Mapping[str, Mapping[str, float]]", results["american"])
     for column, (title, key) in zip(st.columns(3), _PARETO.items(), strict=True):
         column.plotly_chart(
-            charts.pareto(results["american"], key, title),
+            charts.pareto(engines, key, title),
             alt=f"price error against time per option for {title}, all engines",
         )
     table = pd.DataFrame(results["american"]).T[[*_PARETO.values(), "price_rmse", "price_max"]]

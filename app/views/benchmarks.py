@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from amo.results import Table
+from amo.results import LearningResults, ScalingResults, Table
 from app import resources
 from app.documents.engine_tables import data_table, engine_table
 from app.documents.model_tables import (
@@ -16,41 +16,35 @@ from app.documents.model_tables import (
     rivals_table,
     scaling_table,
 )
+from data_gen.bench import DataResults
+from pricing.bench import EngineResults
 
-_MODELS: dict[str, tuple[str, Callable[[Table], str]]] = {
-    "options": ("The paper's option problem: AMO and its rivals", rivals_table),
-    "ablations": ("What each part of AMO is worth", ablations_table),
-    "physics": ("The paper's physics problems", physics_table),
+# Of each results file: its title, what it holds, and what writes it as a table.
+_TABLES: dict[str, tuple[str, type[Any], Callable[[Any], str]]] = {
+    "options": ("The paper's option problem: AMO and its rivals", Table, rivals_table),
+    "ablations": ("What each part of AMO is worth", Table, ablations_table),
+    "physics": ("The paper's physics problems", Table, physics_table),
+    "engines": ("American options: every engine", EngineResults, engine_table),
+    "learning": ("First lessons: easy operators", LearningResults, learning_table),
+    "scaling": ("Cost against size", ScalingResults, scaling_table),
+    "data_gen": ("Making the training data", DataResults, data_table),
 }
-_OTHERS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
-    "engines": ("American options: every engine", engine_table),
-    "learning": ("First lessons: easy operators", learning_table),
-    "scaling": ("Cost against size", scaling_table),
-    "data_gen": ("Making the training data", data_table),
-}
-
-
-def _show(name: str, title: str, text: str | None) -> None:
-    st.subheader(title)
-    if text is None:
-        st.info(f"Not measured yet: there is no docs/results/{name}.json.")
-    else:
-        st.markdown(text)
 
 
 def main() -> None:
     """Draw the page."""
     st.title("Benchmarks")
-    st.caption("Written from the files in docs/results, whichever model wins.")
-    for name, (title, as_text) in _MODELS.items():
-        table = resources.model_table(name)
-        _show(name, title, None if table is None else as_text(table))
-        if name == "physics" and table is not None:
+    st.caption("Written from the files in docs/results: what came out, whoever wins.")
+    for name, (title, kind, as_text) in _TABLES.items():
+        st.subheader(title)
+        results = resources.results(name, kind)
+        if results is None:
+            st.info(f"Not measured yet: there is no docs/results/{name}.json.")
+            continue
+        st.markdown(as_text(results))
+        if name == "physics":
             st.caption("Quoted from the paper: other data, other hardware.")
-            st.markdown(quoted_table(table))
-    for name, (title, as_words) in _OTHERS.items():
-        results = resources.results(name)
-        _show(name, title, None if results is None else as_words(results))
+            st.markdown(quoted_table(results))
 
 
 main()

@@ -8,7 +8,7 @@ checked again by QdFp at high precision before it counts. All strikes are 100.
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from tqdm import tqdm
@@ -35,9 +35,36 @@ _SHORTEST = 1e-6  # years: half a minute
 _MINUTE, _DAY = 1.0 / (365 * 24 * 60), 1.0 / 365
 
 
+class Region(TypedDict):
+    """What was found in one region of one style."""
+
+    rows: int
+    judged: int
+    flagged: int
+    rmse: float
+    largest: float
+    covered: float
+    median_stated: float
+    worst_ratio: float
+    worst_row: dict[str, float | str]
+    bounds_broken: dict[str, int]
+    not_finite_and_not_flagged: int
+
+
+class FuzzResults(TypedDict):
+    """What a fuzzed engine showed: docs/results/fuzz.json."""
+
+    command: str
+    engine: str
+    weights_sha256: dict[str, str]
+    seed: int
+    bars: dict[str, dict[str, float] | float]
+    regions: dict[str, Region]
+
+
 def run(
     n_rows: int = 20_000, seed: int = 1, engine: str = "amo", *, workers: int | None = None
-) -> dict[str, Any]:
+) -> FuzzResults:
     """Return the findings by style and region; :func:`faults` says what is wrong with them."""
     rng = np.random.default_rng(seed)
     n_each = max(n_rows // (2 * len(REGIONS)), 1)
@@ -128,7 +155,7 @@ def _on_edges(
 
 def _try(
     name: str, options: Options, workers: int | None, progress: Callable[[int], object]
-) -> dict[str, Any]:
+) -> Region:
     """Price the rows and compare them with the truth, the stated errors and the bounds."""
     parts = []
     for start in range(0, len(options), _PART):
@@ -202,7 +229,7 @@ def broken_bounds(options: Options, values: Values) -> dict[str, int]:
     return counts
 
 
-def faults(results: Mapping[str, Any]) -> list[str]:
+def faults(results: FuzzResults) -> list[str]:
     """Return what is wrong, in words; empty if all is well."""
     found = []
     for name, row in results["regions"].items():
@@ -224,7 +251,7 @@ def faults(results: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def as_text(results: Mapping[str, Any]) -> str:
+def as_text(results: FuzzResults) -> str:
     """Return the results as plain text."""
     heads = f"{'rows':>8}{'flagged':>9}{'RMSE':>10}{'largest':>10}{'covered':>10}"
     lines = [f"{'':<20}{heads}{'worst ratio':>13}{'bounds broken':>15}"]
@@ -239,7 +266,7 @@ def as_text(results: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", *(wrong or ["all within the bars"])])
 
 
-def _row(options: Options, row: int) -> dict[str, Any]:
+def _row(options: Options, row: int) -> dict[str, float | str]:
     one = options.take(slice(row, row + 1))
     names = ("spot", "strike", "expiry", "rate", "dividend_yield", "volatility")
     words = {
