@@ -242,12 +242,27 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
     pytest.fail(f"{path} was never written")
 
 
-@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
-def test_stopped_run_resumes_to_the_same_weights(tmp_path: Path, kind: signal.Signals) -> None:
-    data = tmp_path / "data"
-    write_set(data)
+STEPS = 240  # the state is saved after 200
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nobody stopped, with its data beside it."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_set(folder / "data")
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    steps = 240  # the state is saved after 200
+    run = command(folder / "data", folder / "run", STEPS)
+    subprocess.run(run, env=environment, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
+def test_stopped_run_resumes_to_the_same_weights(
+    tmp_path: Path, whole: Path, kind: signal.Signals
+) -> None:
+    data = whole / "data"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    steps = STEPS
     process = subprocess.Popen(
         command(data, tmp_path / "stopped", steps), env=environment, stderr=subprocess.PIPE
     )
@@ -259,10 +274,10 @@ def test_stopped_run_resumes_to_the_same_weights(tmp_path: Path, kind: signal.Si
         assert b"same command goes on" in said
     else:
         assert process.returncode == -signal.SIGKILL
-    for folder in ("stopped", "whole"):
-        subprocess.run(command(data, tmp_path / folder, steps), env=environment, check=True)
+    subprocess.run(command(data, tmp_path / "stopped", steps), env=environment, check=True)
     one, two = (
-        read_tensors(tmp_path / name / "weights.safetensors")[0] for name in ("stopped", "whole")
+        read_tensors(folder / "weights.safetensors")[0]
+        for folder in (tmp_path / "stopped", whole / "run")
     )
     assert same(one, two)
     assert not (tmp_path / "stopped/training_state.safetensors").exists()

@@ -67,7 +67,8 @@ def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, workers: str) -> N
 
 def test_interrupt_keeps_shards_says_how_to_go_on_and_exits_130(tmp_path: Path) -> None:
     folder = tmp_path / "set"
-    arguments = ["european", "--states", "1024", "--out", str(folder), "--workers", "2"]
+    sizes = ["--states", "1024", "--vols", "4", "--points", "16"]
+    arguments = ["european", *sizes, "--out", str(folder), "--workers", "2"]
     with start(*arguments) as process:
         wait_for_a_shard(process, folder)
         process.send_signal(signal.SIGINT)
