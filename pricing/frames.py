@@ -1,7 +1,6 @@
 """Books in, books out: the DataFrame functions of the library."""
 
 import datetime as dt
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
@@ -10,8 +9,8 @@ import pandas as pd
 
 from amo.arrays import FloatArray
 from amo.errors import SettingsError
+from pricing.books import read_book
 from pricing.columns import (
-    AssumptionWarning,
     BadRows,
     Errors,
     OptionFrameError,
@@ -36,9 +35,8 @@ from pricing.markets.clock import CLOSE
 from pricing.markets.market import Market
 from pricing.options import Exercise, Options
 from pricing.progress import Progress, progress_bar
-from pricing.reading import read_numbers, read_options
+from pricing.reading import read_numbers
 from pricing.routing import OutOfDomain, engine_column, follow, in_place, send
-from pricing.under_markets import read_under_markets
 
 Greeks = bool | Literal["second"] | Sequence[str]
 
@@ -55,6 +53,7 @@ def price_frame(
     exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
     markets: Mapping[str, Market] | None = None,
+    as_of: str | dt.date | None = None,
     expiry_time: dt.time = CLOSE,
     workers: int | None = None,
     progress: Progress = None,
@@ -93,6 +92,8 @@ def price_frame(
         picks the market of a row; spot, rate and dividend_yield are then not needed (a spot column
         overrides the market's), and expiries may be dates. Engines "fd", "fd-fast" and, for
         European options, "analytic" price under markets.
+    as_of
+        The moment at which the book is seen, where no market says: expiries may then be dates.
     expiry_time
         When a date of expiry ends, in New York.
     workers
@@ -111,14 +112,16 @@ def price_frame(
     """
     chosen = registry.get_engine(engine)
     knows_domain = isinstance(chosen, KnowsDomain)
-    quantities = ("price", *_greek_names(greeks), *(["price_error"] * error_bars))
+    quantities = ("price", *greek_names(greeks), *(["price_error"] * error_bars))
     if error_bars and not isinstance(chosen, StatesError):
         raise SettingsError(f'engine "{chosen.name}" states no error; engines "amo" and "fd" do')
     added = [*quantities, *(["in_domain"] * knows_domain), "engine"]
     _check_request(frame, [*added, *(["error"] * (errors == "coerce"))], errors, units)
     _check_choice("out_of_domain", out_of_domain, get_args(OutOfDomain))
     check_workers(workers)
-    options, problems = _read(frame, columns, (), exercise, markets, expiry_time)
+    options, problems = read_book(
+        frame, columns, exercise=exercise, markets=markets, as_of=as_of, expiry_time=expiry_time
+    )
     routes, refused = send(chosen, options, good_rows(len(frame), problems), out_of_domain)
     problems += refused
     _raise_if_wanted(problems, errors, frame)
@@ -148,6 +151,7 @@ def implied_vol_frame(
     exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
     markets: Mapping[str, Market] | None = None,
+    as_of: str | dt.date | None = None,
     expiry_time: dt.time = CLOSE,
     workers: int | None = None,
     progress: Progress = None,
@@ -177,7 +181,15 @@ def implied_vol_frame(
             f"{list(getattr(frame, 'columns', ()))}: pass price_column="
         )
     _check_choice("out_of_domain", out_of_domain, ("fallback", "nan"))
-    options, problems = _read(frame, columns, ("volatility",), exercise, markets, expiry_time)
+    options, problems = read_book(
+        frame,
+        columns,
+        ("volatility",),
+        exercise,
+        markets=markets,
+        as_of=as_of,
+        expiry_time=expiry_time,
+    )
     root = np.sqrt(np.maximum(options.expiry, 1e-12))  # NaN stays NaN
     options = options.with_values(volatility=0.5 / root)  # a moderate one, to find refused rows
     if not inverts:
@@ -208,27 +220,6 @@ def implied_vol_frame(
     return result
 
 
-def _read(
-    frame: pd.DataFrame,
-    columns: Mapping[str, Hashable] | None,
-    unread: Sequence[str],
-    exercise: Exercise | None,
-    markets: Mapping[str, Market] | None,
-    expiry_time: dt.time,
-) -> tuple[Options, list[BadRows]]:
-    """Read a book, under markets where there are any; warn the caller of what was assumed."""
-    assumed: list[str] = []
-    if markets is None:
-        found = read_options(frame, columns, unread, exercise, assumed=assumed)
-    else:
-        found = read_under_markets(
-            frame, markets, columns, unread, exercise, expiry_time=expiry_time, assumed=assumed
-        )
-    for text in assumed:
-        warnings.warn(text, AssumptionWarning, stacklevel=3)
-    return found
-
-
 def _volatility_error(engine: Engine, options: Options, volatility: FloatArray) -> FloatArray:
     """Return the stated price error over the European vega; infinite where vega is zero."""
     solved = options.with_values(volatility=volatility)
@@ -238,7 +229,8 @@ def _volatility_error(engine: Engine, options: Options, volatility: FloatArray) 
         return np.asarray(stated / vega)
 
 
-def _greek_names(greeks: Greeks) -> tuple[str, ...]:
+def greek_names(greeks: Greeks) -> tuple[str, ...]:
+    """Return the names of the Greeks that are asked for."""
     if greeks is True:
         return FIVE_GREEKS
     if greeks is False:

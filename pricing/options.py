@@ -81,6 +81,13 @@ class Options:
         """Return the same options under markets."""
         return replace(self, slices=slices)
 
+    def at_forwards(self) -> Self:
+        """Return the same with rate and yield set anew from the slices: after the spot moved."""
+        if self.slices is None:
+            return self
+        rate, dividend_yield, _ = self.slices.flat_terms(self.spot, self.expiry)
+        return replace(self, rate=rate, dividend_yield=dividend_yield)
+
     def with_values(self, **columns: FloatArray | BoolArray) -> Self:
         """Return a copy in which the named columns are replaced."""
         return replace(self, **columns)  # type: ignore[arg-type]  # two array dtypes, one call

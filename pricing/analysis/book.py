@@ -1,18 +1,21 @@
 """A book as a whole: what is wrong with it, what it is exposed to, what it may gain or lose."""
 
+import datetime as dt
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from amo.arrays import FloatArray
+from pricing.books import read_book
 from pricing.columns import OptionFrameError, good_rows
 from pricing.engines.base import Engine
 from pricing.engines.registry import get_engine
-from pricing.frames import price_frame
+from pricing.markets.clock import CLOSE
+from pricing.markets.market import Market
 from pricing.options import Exercise, Options
-from pricing.reading import read_numbers, read_options
-from pricing.routing import OutOfDomain
+from pricing.reading import read_numbers
+from pricing.routing import OutOfDomain, follow, send
 
 # Buckets of exposure: upper edges and their names.
 EXPIRIES: Mapping[str, float] = {
@@ -42,15 +45,19 @@ def check_frame(
     unread: Sequence[str] = (),
     quantity: Hashable | None = None,
     exercise: Exercise | None = None,
+    markets: Mapping[str, Market] | None = None,
+    as_of: str | dt.date | None = None,
     assumed: list[str] | None = None,
 ) -> pd.DataFrame:
     """Return what is wrong with a book: ``row``, ``column`` and ``reason`` of every bad cell.
 
     ``row`` is the label of the row. ``unread`` names columns that are not needed, ``quantity`` the
-    column of positions, if there is one; ``exercise`` is the style if no column states it.
+    column of positions, if there is one; the rest is as :func:`pricing.price_frame` takes it.
     Assumptions are added to ``assumed``, or issued as warnings if that is None.
     """
-    _, problems = read_options(frame, columns, unread, exercise, assumed=assumed)
+    _, problems = read_book(
+        frame, columns, unread, exercise, markets=markets, as_of=as_of, assumed=assumed
+    )
     if quantity is not None:
         read_numbers("quantity", frame[quantity], problems)
     parts = [
@@ -67,6 +74,9 @@ def exposure(
     *,
     quantity: Hashable | None = None,
     columns: Mapping[str, Hashable] | None = None,
+    markets: Mapping[str, Market] | None = None,
+    as_of: str | dt.date | None = None,
+    expiry_time: dt.time = CLOSE,
 ) -> pd.DataFrame:
     """Return what a priced book is exposed to, by bucket of expiry and moneyness.
 
@@ -77,7 +87,7 @@ def exposure(
         theta and rho. Rows without a price are left out.
     quantity
         The column of positions, negative for short ones; by default one of each.
-    columns
+    columns, markets, as_of, expiry_time
         As :func:`pricing.frames.price_frame` takes them.
 
     Returns
@@ -87,7 +97,14 @@ def exposure(
         spot 1 % up, ``gamma_1pct`` for the change of that delta, ``vega_1pt`` for volatility one
         point up, ``theta_day`` for one day passing, ``rho_1pt`` for the rate one point up.
     """
-    options, _ = read_options(priced, columns, ("exercise",))
+    options, _ = read_book(
+        priced,
+        columns,
+        ("exercise",),
+        markets=markets,
+        as_of=as_of,
+        expiry_time=expiry_time,
+    )
     held = quantities_of(priced, quantity)
     one_percent = 0.01 * options.spot
     sizes = {
@@ -117,13 +134,20 @@ def scenario_grid(
     quantity: Hashable | None = None,
     exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
+    markets: Mapping[str, Market] | None = None,
+    as_of: str | dt.date | None = None,
+    expiry_time: dt.time = CLOSE,
     out_of_domain: OutOfDomain = "fallback",
     progress: Callable[[int, int], None] | None = None,
 ) -> pd.DataFrame:
     """Return the profit or loss of a book when all spots and all volatilities move at once.
 
+    Dividends in cash stay as they are when the spot moves.
+
     Parameters
     ----------
+    exercise, columns, markets, as_of, expiry_time, out_of_domain
+        As :func:`pricing.frames.price_frame` takes them.
     spot_moves
         Relative: -0.1 is a fall by 10 %.
     volatility_moves
@@ -138,20 +162,15 @@ def scenario_grid(
         scenario are left out everywhere; ``attrs["left_out"]`` is their number.
     """
     chosen = get_engine(engine)
-    options, problems = read_options(frame, columns, exercise=exercise)
+    options, problems = read_book(
+        frame, columns, exercise=exercise, markets=markets, as_of=as_of, expiry_time=expiry_time
+    )
     is_good = good_rows(len(frame), problems)
     good, held = options.take(is_good), quantities_of(frame, quantity)[is_good]
 
     def value(moved: Options) -> FloatArray:
-        priced = price_frame(
-            moved.to_frame(),
-            chosen,
-            greeks=False,
-            out_of_domain=out_of_domain,
-            errors="coerce",
-            progress=False,
-        )
-        return priced["price"].to_numpy()
+        routes, _ = send(chosen, moved, np.ones(len(moved), dtype=np.bool_), out_of_domain)
+        return follow(routes, moved, ("price",), None, None)[0]["price"]
 
     now = value(good)
     moves = [(s, v) for s in spot_moves for v in volatility_moves]
@@ -159,7 +178,7 @@ def scenario_grid(
     for number, (spot_move, volatility_move) in enumerate(moves):
         volatility = np.maximum(good.volatility + volatility_move, LOWEST_VOLATILITY)
         moved = good.with_values(spot=good.spot * (1.0 + spot_move), volatility=volatility)
-        gains[number] = value(moved) - now
+        gains[number] = value(moved.at_forwards()) - now
         if progress is not None:
             progress(number + 1, len(moves))
     is_known = np.isfinite(gains).all(axis=0)
@@ -174,8 +193,10 @@ def scenario_grid(
 
 
 def quantities_of(frame: pd.DataFrame, quantity: Hashable | None) -> FloatArray:
-    """Return the positions of a book, one of each where no column says."""
-    """Return each row's position; a missing or unreadable one counts as zero."""
+    """Return the positions of a book, one of each where no column says.
+
+    A missing or unreadable one counts as zero.
+    """
     if quantity is None:
         return np.ones(len(frame))
     if quantity not in frame.columns:

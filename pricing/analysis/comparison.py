@@ -1,5 +1,6 @@
 """Engines side by side: errors in price, Greeks and implied-volatility points, and time."""
 
+import datetime as dt
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +11,14 @@ import pandas as pd
 
 from amo.arrays import FloatArray
 from amo.errors import SettingsError
+from pricing.books import read_book
 from pricing.columns import OptionFrameError
-from pricing.engines.base import FIVE_GREEKS, Engine, evaluate
+from pricing.engines.base import FIVE_GREEKS, Engine, evaluate, refused
 from pricing.engines.registry import get_engine
 from pricing.frames import check_workers
+from pricing.markets.clock import CLOSE
+from pricing.markets.market import Market
 from pricing.options import Exercise, Options, Values
-from pricing.reading import read_options
 from pricing.surrogate.regions import label_regions
 
 _WARM_UP = 64  # rows of each style
@@ -61,6 +64,9 @@ def compare_frame(
     reference: str | None = None,
     exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
+    markets: Mapping[str, Market] | None = None,
+    as_of: str | dt.date | None = None,
+    expiry_time: dt.time = CLOSE,
     workers: int | None = None,
     warm_up: bool = True,
 ) -> Comparison:
@@ -72,6 +78,8 @@ def compare_frame(
         Names or engines; a row that an engine does not take is left out of its errors.
     reference
         Name of the engine taken as truth; the first by default.
+    exercise, columns, markets, as_of, expiry_time, workers
+        As :func:`pricing.price_frame` takes them.
     warm_up
         Whether each engine first prices some rows untimed, so that loading and compiling are not
         measured. A book that takes less than a fifth of a second is priced up to three times, and
@@ -90,7 +98,9 @@ def compare_frame(
     if truth not in names:
         raise SettingsError(f"the reference {truth!r} is not among the engines {names}")
     check_workers(workers)
-    options, problems = read_options(frame, columns, exercise=exercise)
+    options, problems = read_book(
+        frame, columns, exercise=exercise, markets=markets, as_of=as_of, expiry_time=expiry_time
+    )
     if problems:
         raise OptionFrameError.from_problems(problems, frame.index)
     quantities = ("price", *dict.fromkeys((*greeks, "vega")))
@@ -132,11 +142,8 @@ def _timed(
     warm_up: bool,
 ) -> tuple[Values, float]:
     """Price the rows an engine takes, NaN elsewhere; also return the seconds it took."""
-    live = np.flatnonzero(options.expiry > 0)
-    refused = [mask for mask, _ in engine.refusals(options.take(live))]
-    is_taken = np.ones(len(options), dtype=np.bool_)
-    is_taken[live[np.any(refused, axis=0)] if refused else []] = False
-    rows = np.flatnonzero(is_taken)
+    masks = [mask for mask, _ in refused(engine, options)]
+    rows = np.flatnonzero(~np.any(masks, axis=0)) if masks else np.arange(len(options))
     taken = options.take(rows)
     if warm_up:
         first = [np.flatnonzero(taken.is_american == style)[:_WARM_UP] for style in (False, True)]

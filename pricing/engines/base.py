@@ -15,6 +15,8 @@ a separate protocol, so that a third-party engine can have any of them:
     Its numbers need no projection into their bounds.
 :class:`TakesMarkets`
     It prices under curves and dividends.
+:class:`HasSurface`
+    It gives values at many spots and moments of a contract in one go.
 
 :mod:`pricing.engines.registry` finds engines by name.
 """
@@ -131,13 +133,34 @@ class TakesMarkets(Protocol):
         """Always true."""
 
 
+@runtime_checkable
+class HasSurface(Protocol):
+    """Gives V(S, t) of a contract at many spots and moments faster than point by point."""
+
+    def surface(
+        self,
+        options: Options,
+        spot: FloatArray,
+        time: FloatArray,
+        quantities: Sequence[str],
+        *,
+        workers: int | None = None,
+        progress: Advance = None,
+    ) -> Values:
+        """Return quantities (contracts, moments, spots) of contracts that it does not refuse.
+
+        ``spot`` is (contracts, spots), ``time`` (contracts, moments) in years from now, not after
+        the expiry of each.
+        """
+
+
 def refused(engine: Engine, options: Options) -> Refusals:
     """Ask an engine which rows it does not take; it never sees expired ones."""
     is_live = options.expiry > 0
     if options.slices is not None and not isinstance(engine, TakesMarkets) and is_live.any():
         reason = (
-            f'engine "{engine.name}" does not price under markets: use engine="fd", or '
-            'engine="analytic" for European options'
+            f'engine "{engine.name}" does not price under markets: use engine="fd", "fd-fast" or '
+            '"quantlib-fd", or engine="analytic" for European options'
         )
         return [(is_live, reason)]
     return [
@@ -175,14 +198,14 @@ def evaluate(
         is_asked &= ~mask
     if is_asked.all():
         values, failures = engine.evaluate(options, quantities, workers=workers, progress=progress)
-        return _bounded(engine, options, values), failures
+        return bounded(engine, options, values), failures
     values = {name: np.full(len(options), np.nan) for name in quantities}
     rows = np.flatnonzero(is_asked)
     if len(rows):
         asked = options.take(rows)
         found, failed = engine.evaluate(asked, quantities, workers=workers, progress=progress)
         failures.update({int(rows[row]): reason for row, reason in failed.items()})
-        for name, column in _bounded(engine, asked, found).items():
+        for name, column in bounded(engine, asked, found).items():
             values[name][rows] = column
     rows = np.flatnonzero(options.expiry <= 0)
     for name, column in _expired(options.take(rows), quantities).items():
@@ -198,7 +221,8 @@ def _expired(options: Options, quantities: Sequence[str]) -> Values:
     return {name: values.get(name, np.zeros(len(options))) for name in quantities}
 
 
-def _bounded(engine: Engine, options: Options, values: Values) -> Values:
+def bounded(engine: Engine, options: Options, values: Values) -> Values:
+    """Move values that are certainly wrong to their bounds."""
     if isinstance(engine, KeepsBounds):
         return values
     if options.slices is not None:

@@ -71,13 +71,36 @@ class FDEngine:
             progress=progress,
         )
 
+    def surface(
+        self,
+        options: Options,
+        spot: FloatArray,
+        time: FloatArray,
+        quantities: Sequence[str],
+        *,
+        workers: int | None = None,
+        progress: Advance = None,
+    ) -> Values:
+        """Read V(S, t) off one solve a contract; see :func:`pricing.fd.evaluate_points`."""
+        settings = fd.under_markets(self.settings)
+        return fd.evaluate_points(
+            options, spot, time, quantities, settings, workers=workers, progress=progress
+        )
+
     def exercise_boundary(self, options: Options) -> FloatArray:
         """Return the spot at which each American option is exercised, NaN where there is none.
 
-        One solve gives the boundary of all shorter expiries too.
+        One solve gives the boundary of all shorter expiries too, where the market is flat.
         """
         found = np.full(len(options), np.nan)
         rows = np.flatnonzero(options.is_american & (options.expiry > 0))
+        if options.slices is not None:
+            some, now = options.take(rows), np.zeros((len(rows), 1))
+            if len(rows):
+                found[rows] = self.surface(some, some.spot[:, None], now, ("boundary",))[
+                    "boundary"
+                ][:, 0]
+            return found
         terms = np.column_stack([term[rows] for term in (*options.terms[1:2], *options.terms[3:])])
         _, kind = np.unique(terms, axis=0, return_inverse=True)
         for number in range(kind.max(initial=-1) + 1):

@@ -40,6 +40,12 @@ def _quantlib(method: str) -> "Engine":
     return QuantLibEngine(method)  # type: ignore[arg-type]  # names below are its methods
 
 
+def _quantlib_grid() -> "Engine":
+    from pricing.engines.quantlib_grid import QuantLibGridEngine
+
+    return QuantLibGridEngine()
+
+
 def _surrogate() -> "Engine":
     from pricing.engines.surrogate import SurrogateEngine
 
@@ -54,7 +60,7 @@ ENGINES: Mapping[str, Callable[[], "Engine"]] = {
     "quantlib": lambda: _quantlib("accurate"),
     "quantlib-fast": lambda: _quantlib("fast"),
     "quantlib-high-precision": lambda: _quantlib("high-precision"),
-    "quantlib-fd": lambda: _quantlib("fd"),
+    "quantlib-fd": _quantlib_grid,
 }
 
 

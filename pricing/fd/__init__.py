@@ -2,10 +2,12 @@
 
 ``grid`` places the nodes, ``schemes`` the time steps, ``kernels`` runs them, ``solver`` nests and
 extrapolates, ``spot`` reads off price and Greeks, ``surface`` whole surfaces and the exercise
-boundary; ``dividends`` and ``jumps`` do the same under curves and dividends.
+boundary; ``dividends``, ``timeline`` and ``jumps`` do the same under curves and dividends, and
+``points`` reads V(S, t) at any spots and moments.
 """
 
 from pricing.fd.dividends import evaluate as evaluate_under_markets
+from pricing.fd.points import evaluate_points
 from pricing.fd.solver import ACCURATE, FAST, FDSettings, refusals, under_markets
 from pricing.fd.spot import evaluate
 from pricing.fd.surface import Surface, solve_surface
@@ -16,6 +18,7 @@ __all__ = [
     "FDSettings",
     "Surface",
     "evaluate",
+    "evaluate_points",
     "evaluate_under_markets",
     "refusals",
     "solve_surface",

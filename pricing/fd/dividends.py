@@ -1,15 +1,14 @@
 """Options under curves and dividends on nested grids: price and Greeks at each option's own spot.
 
-Contracts with equally many payments are solved together. Backwards in time, steps grow from expiry
-to the last ex-date and are even before it; the first two after each kink are damped. Rates of a
-step are the mean forwards over it, so curves need no nodes in time. At an ex-date the spot falls,
-and an American option takes the better of holding and exercising just before.
+Contracts with equally many payments are solved together; :mod:`pricing.fd.timeline` lays the steps,
+whose rates are the mean forwards over each. At an ex-date the spot falls, and an American option
+takes the better of holding and exercising just before.
 """
 
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,53 +18,26 @@ from pricing.fd.grid import SpaceGrid, build_grid, pack, unpack
 from pricing.fd.jumps import march
 from pricing.fd.solver import WIDTH, FDSettings, extrapolate, smoothed
 from pricing.fd.spot import around_spot, interpolate, position_of
+from pricing.fd.timeline import Stops, lay_steps
 from pricing.markets.slices import Slices
 from pricing.options import Options, Values
 from pricing.progress import Advance
 
-_DAMPED = 2  # steps after a kink, each replaced by two implicit half steps
-_POWER = 2.0  # steps grow from expiry on, where the exercise boundary moves like √τ
-_FEWEST = 3  # steps between two ex-dates, at the least
-_CHUNK = 64  # contracts solved at a time
+_CHUNK = 128  # contracts solved at a time
 _SAFETY = 4.0  # a change between two extrapolations, each with errors of its own
 _EARLY = 4e-7  # per unit strike: what the sweep adds by putting the exercise boundary on a node
 _ROUNDING = 1e-8  # per unit strike
+_STOPPED = 1e-9  # per unit strike: time value below which an American option is exercised
 _SHIFT = 1e-4  # of a curve, per year
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Substeps from expiry to today, the same number for all contracts."""
+def grid_under(
+    unit: Options, slices: Slices, settings: FDSettings, cover: FloatArray | None = None
+) -> SpaceGrid:
+    """Build grids of S/K that hold spot, strike and forward, before and after all payments.
 
-    share: FloatArray  # of the segment that each substep lies in, where it ends
-    segment: IntArray
-    theta: FloatArray
-    jump: IntArray
-
-
-def _plan(lengths: FloatArray, n_time: int) -> _Plan:
-    """Lay out about ``n_time`` steps over segments of given lengths (contracts, segments)."""
-    share = (lengths / lengths.sum(axis=1, keepdims=True)).max(axis=0)
-    counts = np.maximum(np.round(n_time * share / max(share.sum(), 1e-300)), _FEWEST).astype(int)
-    n_segments = lengths.shape[1]
-    ends, segment, theta, jump = [], [], [], []
-    for number, count in enumerate(counts):
-        levels = (np.arange(count + 1) / count) ** (_POWER if number == 0 else 1.0)
-        for n in range(1, count + 1):
-            if n <= _DAMPED:
-                ends.append(0.5 * (levels[n - 1] + levels[n]))
-                theta.append(1.0)
-                segment.append(number)
-                jump.append(-1)
-            ends.append(levels[n])
-            theta.append(1.0 if n <= _DAMPED else 0.5)
-            segment.append(number)
-            jump.append(number if n == count and number < n_segments - 1 else -1)
-    return _Plan(np.array(ends), np.array(segment), np.array(theta), np.array(jump))
-
-
-def _grid(unit: Options, slices: Slices, settings: FDSettings) -> SpaceGrid:
-    """Build grids of S/K that hold spot, strike and forward, before and after all payments."""
+    ``cover`` (contracts, spots) must lie inside too; the spot is then no node.
+    """
     x = np.log(unit.spot)
     left = unit.spot * np.prod(1.0 - slices.proportion, axis=1)
     least = np.log(np.maximum(left - slices.cash.sum(axis=1), 0.2 * left))
@@ -75,81 +47,80 @@ def _grid(unit: Options, slices: Slices, settings: FDSettings) -> SpaceGrid:
     margin = WIDTH * deviation + 0.5 * deviation**2
     lowest = np.minimum(np.minimum(x, least), np.minimum(carry, 0.0))
     highest = np.maximum(np.maximum(x, meets), 0.0)
+    if cover is not None:
+        lowest = np.minimum(lowest, np.log(cover.min(axis=1)) + margin)  # that is far enough
+        highest = np.maximum(highest, np.log(cover.max(axis=1)) - margin)
     return build_grid(
         pack(lowest - margin),
         pack(highest + margin),
         pack(deviation),
         pack(unit.is_call),
-        anchor=pack(x),
+        anchor=pack(x) if cover is None else None,
         n_intervals=settings.n_space,
     )
 
 
-def _solve(
-    unit: Options, slices: Slices, grid: SpaceGrid, settings: FDSettings, level: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and values today, (contracts, nodes) each, on one level of the grids."""
+def solve(
+    unit: Options,
+    slices: Slices,
+    grid: SpaceGrid,
+    settings: FDSettings,
+    level: int,
+    kept: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Solve options of unit strike on one level of their grids.
+
+    Returns nodes and values now, (blocks, nodes, lanes) each, and the values at the moments
+    ``kept`` (contracts, moments) in years from now: (blocks, moments, nodes, lanes).
+    """
     refinement = 2**level
     nodes = grid.nodes(refinement)
-    n = len(slices)
-    moments = np.concatenate([unit.expiry[:, None], slices.time[:, ::-1], np.zeros((n, 1))], axis=1)
-    lengths = np.maximum(-np.diff(moments, axis=1), 0.0)
-    plan = _plan(lengths, settings.n_time * refinement)
-    ends = moments[:, plan.segment] - plan.share * lengths[:, plan.segment]
-    starts = np.concatenate([unit.expiry[:, None], ends[:, :-1]], axis=1)
-    first = np.flatnonzero(np.diff(plan.segment, prepend=-1))
-    starts[:, first] = moments[:, plan.segment[first]]
-    step = np.maximum(starts - ends, 0.0)
-    safe = np.where(step > 0, step, 1.0)
+    stops = Stops.of(slices, np.empty((len(unit), 0)) if kept is None else kept)
+    steps = lay_steps(stops, unit.expiry, settings.n_time, refinement)
+    length = np.maximum(steps.start - steps.end, 0.0)
     rate, borrow = (
-        np.where(step > 0, (of(starts) - of(ends)) / safe, 0.0)
+        np.divide(of(steps.start) - of(steps.end), length, where=length > 0, out=0.0 * length)
         for of in (slices.rate_integral, slices.borrow_integral)
     )
-    discount = np.exp(
-        slices.rate_integral(slices.time) - slices.rate_integral(unit.expiry)[:, None]
-    )
+    discount = np.exp(slices.rate_integral(stops.time) - slices.rate_integral(unit.expiry)[:, None])
     ruined = np.where(
         unit.is_call[:, None], 0.0, np.where(unit.is_american[:, None], 1.0, discount)
     )
     payoff = bounds.intrinsic(nodes, np.ones(1), pack(unit.is_call)[:, None, :])
     obstacle = np.where(pack(unit.is_american)[:, None, :], payoff, -np.inf)
     values = np.empty_like(nodes)
+    n_kept = 0 if kept is None else kept.shape[1]
+    surface = np.empty((nodes.shape[0], n_kept, *nodes.shape[1:]))
     march(
         nodes,
         obstacle,
         smoothed(payoff, nodes, grid, refinement),
         pack(unit.volatility),
-        _lanes(rate),
-        _lanes(borrow),
-        _lanes(step),
-        plan.theta,
-        plan.jump,
-        _lanes(slices.cash[:, ::-1]),
-        _lanes(slices.proportion[:, ::-1]),
-        _lanes(ruined[:, ::-1]),
+        pack(rate),
+        pack(borrow),
+        pack(length * steps.theta),
+        pack(length * (1.0 - steps.theta)),
+        steps.cut,
+        pack(stops.cash),
+        pack(stops.proportion),
+        pack(ruined),
+        pack(stops.keep),
         values,
+        surface,
     )
-    return unpack(nodes, n), unpack(values, n)
-
-
-def _lanes(values: FloatArray) -> FloatArray:
-    """Return (contracts, k) as (blocks, k, lanes)."""
-    columns = [pack(np.ascontiguousarray(column)) for column in values.T]
-    if not columns:
-        return np.zeros(
-            (pack(np.zeros(len(values))).shape[0], 0, pack(np.zeros(len(values))).shape[1])
-        )
-    return np.stack(columns, axis=1)
+    return nodes, values, surface
 
 
 def _at_spot(unit: Options, slices: Slices, grid: SpaceGrid, settings: FDSettings) -> Values:
     """Return price and three derivatives in spot per unit strike, and the price's error."""
     place = position_of(grid, unit.spot)
     left = np.clip(place.astype(np.intp), 3, grid.n_intervals - 4)
-    fields = [
-        around_spot(*_solve(unit, slices, grid, settings, level), left, 2**level)
-        for level in range(settings.levels)
-    ]
+    fields = []
+    for level in range(settings.levels):
+        nodes, values, _ = solve(unit, slices, grid, settings, level)
+        fields.append(
+            around_spot(unpack(nodes, len(unit)), unpack(values, len(unit)), left, 2**level)
+        )
     best: Values = {}
     error = np.zeros(len(unit))
     for name in ("price", "delta", "gamma", "speed"):
@@ -167,7 +138,7 @@ def _evaluate_group(
     strike = options.strike
     unit = options.with_values(spot=options.spot / strike, strike=np.ones_like(strike))
     part = replace(slices, cash=slices.cash / strike[:, None])
-    grid = _grid(unit, part, settings)
+    grid = grid_under(unit, part, settings)
     found = _at_spot(unit, part, grid, settings)
     S, V, delta, gamma = unit.spot, found["price"], found["delta"], found["gamma"]
     r, b, variance = part.rate_now, part.borrow_now, unit.volatility**2
@@ -190,9 +161,26 @@ def _evaluate_group(
                 _at_spot(unit, part.shifted(**{moved: k * _SHIFT}), grid, settings) for k in (1, -1)
             )
             found[name] = (up["price"] - down["price"]) / (2.0 * _SHIFT)
+    found = at_exercise(unit, found)
     one = np.ones(len(strike))
     scale = {"delta": one, "vanna": one, "charm": one, "gamma": 1.0 / strike}
     return {name: found[name] * scale.get(name, strike) for name in quantities}
+
+
+def at_exercise(unit: Options, found: Values) -> Values:
+    """Set the values of what is exercised at once: worth what it pays, delta ±1, the rest zero."""
+    paid = bounds.intrinsic(unit.spot, unit.strike, unit.is_call)
+    is_stopped = unit.is_american & (paid > 0) & (found["price"] <= paid + _STOPPED)
+    stopped = {
+        "price": paid,
+        "delta": np.where(unit.is_call, 1.0, -1.0),
+        "price_error": found["price_error"],
+    }
+    kept = {name: found[name] for name in found.keys() & {"boundary"}}
+    values = found.keys() - kept.keys()
+    return kept | {
+        name: np.where(is_stopped, stopped.get(name, 0.0), found[name]) for name in values
+    }
 
 
 def evaluate(

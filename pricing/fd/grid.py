@@ -102,10 +102,11 @@ def build_grid(
 
 
 def pack(values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
-    """Reshape one value per contract to (blocks, lanes), repeating the last one to fill up."""
+    """Return (contracts, ...) as (blocks, ..., lanes), repeating the last contract to fill up."""
     n_missing = -len(values) % LANES
-    filled = np.concatenate([values, np.repeat(values[-1:], n_missing)])
-    return filled.reshape(-1, LANES)
+    filled = np.concatenate([values, np.repeat(values[-1:], n_missing, axis=0)])
+    blocks = filled.reshape(len(filled) // LANES, LANES, *values.shape[1:])
+    return np.ascontiguousarray(np.moveaxis(blocks, 1, -1))
 
 
 def unpack(values: FloatArray, n_contracts: int) -> FloatArray:

@@ -13,13 +13,11 @@ _NEGLIGIBLE = 1e-100
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _stencils(
-    nodes: FloatArray,
-    volatility: FloatArray,
-    diffusion: FloatArray,
-    drift: FloatArray,
-) -> None:
-    """Write the stencils (3, nodes, lanes) of ½σ²S² ∂²/∂S² and of S ∂/∂S on uneven nodes."""
+def _stencils(nodes: FloatArray, volatility: FloatArray, stencil: FloatArray) -> None:
+    """Write the outer weights (4, nodes, lanes) of ½σ²S² ∂²/∂S² and S ∂/∂S on uneven nodes.
+
+    Below and above of the first, then of the second; the middle weight makes their sum zero.
+    """
     n_nodes, lanes = nodes.shape
     for i in range(1, n_nodes - 1):
         for lane in range(lanes):
@@ -27,54 +25,63 @@ def _stencils(
             after = nodes[i + 1, lane] - nodes[i, lane]
             span = before + after
             variance = (volatility[lane] * nodes[i, lane]) ** 2
-            diffusion[0, i, lane] = variance / (before * span)
-            diffusion[2, i, lane] = variance / (after * span)
-            diffusion[1, i, lane] = -diffusion[0, i, lane] - diffusion[2, i, lane]
-            drift[0, i, lane] = -nodes[i, lane] * after / (before * span)
-            drift[2, i, lane] = nodes[i, lane] * before / (after * span)
-            drift[1, i, lane] = -drift[0, i, lane] - drift[2, i, lane]
+            stencil[0, i, lane] = variance / (before * span)
+            stencil[1, i, lane] = variance / (after * span)
+            stencil[2, i, lane] = -nodes[i, lane] * after / (before * span)
+            stencil[3, i, lane] = nodes[i, lane] * before / (after * span)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _step(
-    nodes: FloatArray,
-    diffusion: FloatArray,
-    drift: FloatArray,
+def _eliminate(
+    diffusion_below: FloatArray,
+    diffusion_above: FloatArray,
+    drift_below: FloatArray,
+    drift_above: FloatArray,
     rate: FloatArray,
     borrow: FloatArray,
-    length: FloatArray,
-    theta: float,
-    obstacle: FloatArray,
+    implicit: FloatArray,
+    explicit: FloatArray,
     v: FloatArray,
-    work: FloatArray,
+    lower: FloatArray,
+    inverse: FloatArray,
+    rhs: FloatArray,
 ) -> None:
-    """Take one theta step of all lanes; ``work`` (3, nodes, lanes) is scratch.
-
-    Eliminated from the far end, where the value is zero, substituted from the exercise side, whose
-    first value follows from the next two: no curvature there.
-    """
+    """Reduce a step to lower bidiagonal form, from the far end, where the value is zero."""
     n_nodes, lanes = v.shape
-    lower, inverse, rhs = work[0], work[1], work[2]
     for lane in range(lanes):
         lower[n_nodes - 1, lane] = 0.0
         inverse[n_nodes - 1, lane] = 0.0
         rhs[n_nodes - 1, lane] = 0.0
     for i in range(n_nodes - 2, 0, -1):
         for lane in range(lanes):
-            implicit = theta * length[lane]
-            explicit = length[lane] - implicit
             carry = rate[lane] - borrow[lane]
-            low = diffusion[0, i, lane] + carry * drift[0, i, lane]
-            mid = diffusion[1, i, lane] + carry * drift[1, i, lane] - rate[lane]
-            up = diffusion[2, i, lane] + carry * drift[2, i, lane]
-            known = v[i, lane] + explicit * (
-                low * v[i - 1, lane] + mid * v[i, lane] + up * v[i + 1, lane]
+            below = diffusion_below[i, lane] + carry * drift_below[i, lane]
+            above = diffusion_above[i, lane] + carry * drift_above[i, lane]
+            middle = -below - above - rate[lane]
+            known = v[i, lane] + explicit[lane] * (
+                below * v[i - 1, lane] + middle * v[i, lane] + above * v[i + 1, lane]
             )
-            weight = implicit * up * inverse[i + 1, lane]
-            pivot = 1.0 - implicit * mid - weight * lower[i + 1, lane]
-            lower[i, lane] = implicit * low
+            weight = implicit[lane] * above * inverse[i + 1, lane]
+            pivot = 1.0 - implicit[lane] * middle - weight * lower[i + 1, lane]
+            lower[i, lane] = implicit[lane] * below
             inverse[i, lane] = 1.0 / pivot
             rhs[i, lane] = known + weight * rhs[i + 1, lane]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _substitute(
+    nodes: FloatArray,
+    obstacle: FloatArray,
+    lower: FloatArray,
+    inverse: FloatArray,
+    rhs: FloatArray,
+    v: FloatArray,
+) -> None:
+    """Solve the reduced system from the exercise side, above the obstacle.
+
+    The first value follows from the next two: the solution has no curvature there.
+    """
+    n_nodes, lanes = v.shape
     for lane in range(lanes):
         ratio = (nodes[1, lane] - nodes[0, lane]) / (nodes[2, lane] - nodes[1, lane])
         second = inverse[2, lane]
@@ -143,16 +150,21 @@ def _cubic(nodes: FloatArray, values: FloatArray, first: int, lane: int, spot: f
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _exercise_before(
-    nodes: FloatArray, obstacle: FloatArray, v: FloatArray, gain: FloatArray
+    nodes: FloatArray,
+    obstacle: FloatArray,
+    cash: FloatArray,
+    proportion: FloatArray,
+    v: FloatArray,
+    gain: FloatArray,
 ) -> None:
-    """Take the better of holding and exercising; ``gain`` is scratch.
+    """Take the better of holding and exercising where something is paid; ``gain`` is scratch.
 
     Where the two cross, the value has a kink, which is averaged over the cell of its node: that
     keeps the error smooth in the step, as extrapolation needs.
     """
     n_nodes, lanes = v.shape
     for lane in range(lanes):
-        if obstacle[0, lane] == -np.inf:
+        if obstacle[0, lane] == -np.inf or (cash[lane] == 0.0 and proportion[lane] == 0.0):
             continue
         for i in range(n_nodes):
             gain[i, lane] = v[i, lane] - obstacle[i, lane]  # of holding over exercising
@@ -184,13 +196,15 @@ def march(
     volatility: FloatArray,
     rate: FloatArray,
     borrow: FloatArray,
-    length: FloatArray,
-    theta: FloatArray,
-    jump: IntArray,
+    implicit: FloatArray,
+    explicit: FloatArray,
+    cut: IntArray,
     cash: FloatArray,
     proportion: FloatArray,
     ruined: FloatArray,
+    keep: IntArray,
     values: FloatArray,
+    surface: FloatArray,
 ) -> None:
     """Step every block from expiry to today.
 
@@ -201,42 +215,48 @@ def march(
         value at expiry, and the answer, all per unit strike.
     volatility
         (blocks, lanes).
-    rate, borrow, length
-        (blocks, steps, lanes): mean forwards over each step, and its length in years.
-    theta, jump
-        (steps,): implicitness, and the payment that follows the step (backwards), or -1.
+    rate, borrow, implicit, explicit
+        (blocks, steps, lanes): mean forwards over each step, and the parts of its length, in years,
+        that are taken implicitly and explicitly.
+    cut
+        (steps,): the moment that the step reaches, or -1 on the way to one.
     cash, proportion, ruined
-        (blocks, payments, lanes): payments per unit strike, and the value at S = 0 then.
+        (blocks, cuts, lanes): what is paid then, per unit strike, and the value at S = 0.
+    keep
+        (blocks, cuts, lanes): where in ``surface`` to keep the values of that moment, before the
+        payment in time; -1 for nowhere.
+    surface
+        (blocks, kept moments, nodes, lanes).
     """
     n_blocks, n_nodes, lanes = nodes.shape
-    diffusion = np.zeros((3, n_nodes, lanes))
-    drift = np.zeros((3, n_nodes, lanes))
+    stencil = np.zeros((4, n_nodes, lanes))
     work = np.zeros((3, n_nodes, lanes))
     old = np.empty((n_nodes, lanes))
     for block in range(n_blocks):
-        _stencils(nodes[block], volatility[block], diffusion, drift)
+        _stencils(nodes[block], volatility[block], stencil)
         v = values[block]
         v[:] = initial[block]
-        for step in range(len(theta)):
-            _step(
-                nodes[block],
-                diffusion,
-                drift,
+        for step in range(len(cut)):
+            _eliminate(
+                stencil[0],
+                stencil[1],
+                stencil[2],
+                stencil[3],
                 rate[block, step],
                 borrow[block, step],
-                length[block, step],
-                theta[step],
-                obstacle[block],
+                implicit[block, step],
+                explicit[block, step],
                 v,
-                work,
+                work[0],
+                work[1],
+                work[2],
             )
-            if jump[step] >= 0:
-                _jump(
-                    nodes[block],
-                    cash[block, jump[step]],
-                    proportion[block, jump[step]],
-                    ruined[block, jump[step]],
-                    v,
-                    old,
-                )
-                _exercise_before(nodes[block], obstacle[block], v, old)
+            _substitute(nodes[block], obstacle[block], work[0], work[1], work[2], v)
+            if cut[step] < 0:
+                continue
+            paid, share = cash[block, cut[step]], proportion[block, cut[step]]
+            _jump(nodes[block], paid, share, ruined[block, cut[step]], v, old)
+            _exercise_before(nodes[block], obstacle[block], paid, share, v, old)
+            for lane in range(lanes):
+                if keep[block, cut[step], lane] >= 0:
+                    surface[block, keep[block, cut[step], lane], :, lane] = v[:, lane]

@@ -43,3 +43,8 @@ def before_open(date: dt.date) -> dt.datetime:
     while day.weekday() >= 5:
         day -= dt.timedelta(days=1)
     return dt.datetime.combine(day, CLOSE, NEW_YORK)
+
+
+def later(start: dt.datetime, years: float) -> dt.datetime:
+    """Return the moment some years of 365 days after another."""
+    return start.astimezone(dt.UTC) + dt.timedelta(seconds=years * _YEAR)

@@ -1,13 +1,14 @@
 """Zero curves: continuously compounded, forwards constant between nodes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
-from amo.arrays import FloatArray
+from amo.arrays import BoolArray, FloatArray, IntArray
 from amo.errors import SettingsError
 
 MAX_RATE = 10.0  # of |zero rate|: only keeps exp() finite
@@ -96,3 +97,80 @@ class Curve:
         rates = list(self.rates)
         rates[node] += by
         return Curve(self.times, tuple(rates))
+
+    def after(self, start: float) -> "Curve":
+        """Return the curve as it will be at a later moment, if its forwards come true."""
+        later = tuple(time for time in self.times if time > start) or (start + 1.0,)
+        totals = self.integral(later) - self.integral(start)
+        times = np.array(later) - start
+        return Curve(tuple(times.tolist()), tuple((totals / times).tolist()))
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of several markets as rectangles (markets, nodes), starting at time zero.
+
+    Short curves are filled up by going on with their last forward, which changes nothing.
+    """
+
+    times: FloatArray
+    totals: FloatArray  # the integrals up to those times
+
+    @classmethod
+    def of(cls, curves: Sequence[Curve]) -> Self:
+        """Stack curves."""
+        width = max((len(curve.times) for curve in curves), default=1)
+        times = np.zeros((len(curves), width + 1))
+        totals = np.zeros_like(times)
+        for number, curve in enumerate(curves):
+            more = curve.times[-1] + np.arange(1, width - len(curve.times) + 1)
+            times[number, 1:] = [*curve.times, *more]
+            totals[number, 1:] = curve.integral(times[number, 1:])
+        return cls(times, totals)
+
+    @property
+    def first(self) -> FloatArray:
+        """The rate of each market at time zero, per year."""
+        return np.asarray(self.totals[:, 1] / self.times[:, 1])
+
+    @property
+    def is_flat(self) -> BoolArray:
+        """Which curves have one forward all along."""
+        forwards = np.diff(self.totals, axis=1) / np.diff(self.times, axis=1)
+        return np.asarray(np.ptp(forwards, axis=1) <= 1e-15 * (1.0 + np.abs(self.first)))
+
+    def forward(self, time: FloatArray, number: IntArray) -> FloatArray:
+        """Return the rate just after times (rows, ...), per year."""
+        at = time.reshape(len(number), -1, 1)
+        place = np.sum(self.times[number][:, None, 1:-1] <= at, axis=2)
+        forwards = np.diff(self.totals, axis=1) / np.diff(self.times, axis=1)
+        return np.asarray(forwards[number[:, None], place].reshape(time.shape))
+
+    def shifted(self, by: float) -> "Curves":
+        """Return the curves with every zero rate moved."""
+        return replace(self, totals=self.totals + by * self.times)
+
+    def integral(self, time: FloatArray, number: IntArray) -> FloatArray:
+        """Return ∫₀ᵗ f(u) du for times (rows, ...), each row by the curve of its number."""
+        flat = np.ascontiguousarray(time, dtype=np.float64).reshape(len(number), -1)
+        found = np.empty_like(flat)
+        _integrals(self.times, self.totals, flat, number, found)
+        return found.reshape(np.shape(time))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _integrals(
+    times: FloatArray, totals: FloatArray, at: FloatArray, number: IntArray, found: FloatArray
+) -> None:
+    """Interpolate in a straight line; beyond the last node the last forward goes on."""
+    last = times.shape[1] - 1
+    for row in range(at.shape[0]):
+        curve = number[row]
+        for column in range(at.shape[1]):
+            time = max(at[row, column], 0.0)
+            node = 1
+            while node < last and times[curve, node] < time:
+                node += 1
+            start, end = times[curve, node - 1], times[curve, node]
+            slope = (totals[curve, node] - totals[curve, node - 1]) / (end - start)
+            found[row, column] = totals[curve, node - 1] + slope * (time - start)

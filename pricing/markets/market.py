@@ -102,6 +102,21 @@ class Market:
         """Return the payments up to an expiry in years, that of the expiry included."""
         return tuple(payment for payment in self.dividends if payment.time <= expiry)
 
+    def after(self, time: float, spot: float | None = None) -> "Market":
+        """Return the market as it will be at a later moment, its forwards come true.
+
+        A dividend of that very moment is still to be paid. The spot stays unless another is given.
+        """
+        left = [(p.time - time, p.cash, p.proportion) for p in self.dividends if p.time >= time]
+        seen = None if self.as_of is None else clock.later(self.as_of, time)
+        return Market(
+            spot=self.spot if spot is None else spot,
+            rate=self.rate.after(time),
+            borrow=self.borrow.after(time),
+            dividends=left,
+            as_of=seen,
+        )
+
     def forward(self, expiry: float) -> float:
         """Return the forward price to an expiry in years, the spot never falling to zero."""
         value, time = self.spot, 0.0

@@ -1,6 +1,7 @@
-"""Reading a book under markets: each row's underlying says which, and dates become years."""
+"""Reading a book: under markets, if its rows name underlyings, and with dates for expiries."""
 
 import datetime as dt
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,14 @@ import pandas as pd
 
 from amo.arrays import FloatArray, IntArray
 from amo.errors import SettingsError
-from pricing.columns import BadRows, OptionFrameError, candidates, find_columns
+from pricing.columns import (
+    AssumptionWarning,
+    BadRows,
+    OptionFrameError,
+    candidates,
+    find_columns,
+)
+from pricing.markets import clock
 from pricing.markets.clock import CLOSE
 from pricing.markets.market import Market
 from pricing.markets.slices import Slices
@@ -20,21 +28,60 @@ _UNDERLYING = ("underlying", "ticker", "symbol", "root", "underlying_symbol")
 _FROM_MARKET = ("spot", "rate", "dividend_yield")
 
 
-def read_under_markets(
+def read_book(
     frame: pd.DataFrame,
-    markets: Mapping[str, Market],
     columns: Mapping[str, Hashable] | None = None,
     unread: Sequence[str] = (),
     exercise: Exercise | None = None,
     *,
+    markets: Mapping[str, Market] | None = None,
+    as_of: str | dt.date | None = None,
     expiry_time: dt.time = CLOSE,
     assumed: list[str] | None = None,
 ) -> tuple[Options, list[BadRows]]:
-    """Read a frame as :func:`pricing.reading.read_options` does, under the markets it names.
+    """Read a frame as :func:`pricing.reading.read_options` does, under markets where there are any.
 
-    The column ``underlying`` (or ticker, symbol, root) picks the market. Rate and dividend yield
-    come from the market, and so does the spot where the frame has no such column. ``expiry`` may
-    hold years, dates or times; a date means ``expiry_time`` in New York.
+    Where ``as_of`` is known, the moment of the book, expiries may be dates or times; a date means
+    ``expiry_time`` in New York. A market's own moment comes first. What was assumed is added to
+    ``assumed``, or if that is None the caller's caller gets an :class:`AssumptionWarning`.
+    """
+    texts: list[str] = []
+    seen = None if as_of is None else clock.moment(as_of, "as_of")
+    if markets is not None:
+        found = _read_under(frame, markets, columns, unread, exercise, seen, expiry_time, texts)
+    elif seen is not None and isinstance(frame, pd.DataFrame):
+        problems: list[BadRows] = []
+        label = find_columns(frame.columns, columns, unread)["expiry"]
+        here = np.zeros(len(frame), dtype=np.intp)
+        years = _years(frame[label], [seen], here, expiry_time, problems)
+        dated = frame.copy(deep=False)
+        dated[label] = years
+        options, more = read_options(dated, columns, unread, exercise, assumed=texts)
+        found = options, [*problems, *more]
+    else:
+        found = read_options(frame, columns, unread, exercise, assumed=texts)
+    if assumed is not None:
+        assumed += texts
+    else:
+        for text in texts:
+            warnings.warn(text, AssumptionWarning, stacklevel=3)
+    return found
+
+
+def _read_under(
+    frame: pd.DataFrame,
+    markets: Mapping[str, Market],
+    columns: Mapping[str, Hashable] | None,
+    unread: Sequence[str],
+    exercise: Exercise | None,
+    as_of: dt.datetime | None,
+    expiry_time: dt.time,
+    assumed: list[str],
+) -> tuple[Options, list[BadRows]]:
+    """Read a book whose column ``underlying`` (or ticker, symbol, root) picks each row's market.
+
+    Rate and dividend yield come from the market, and so does the spot where the frame has no such
+    column.
     """
     if not isinstance(frame, pd.DataFrame):
         raise OptionFrameError(f"expected a pandas DataFrame, got {type(frame).__name__}")
@@ -49,12 +96,14 @@ def read_under_markets(
     own = candidates("spot", list(frame.columns), columns or {})
     spots = np.array([market.spot for market in values])[np.maximum(number, 0)]
     plain["spot"] = frame[own[0]] if len(own) == 1 else spots
-    plain["expiry"] = _years(plain["expiry"], values, number, expiry_time, problems)
+    moments = [as_of if market.as_of is None else market.as_of for market in values]
+    plain["expiry"] = _years(plain["expiry"], moments, number, expiry_time, problems)
     numeric = pd.to_numeric(plain["spot"], errors="coerce").to_numpy(np.float64)
     expiry = plain["expiry"].to_numpy(np.float64)
     is_known = (number >= 0) & (expiry > 0) & (numeric > 0)
     slices = Slices.of(values, np.maximum(number, 0), np.where(is_known, expiry, 1.0))
-    rate, dividend_yield, is_ruined = _equivalent(slices, np.where(is_known, numeric, 1.0), expiry)
+    spots = np.where(is_known, numeric, 1.0)
+    rate, dividend_yield, is_ruined = slices.flat_terms(spots, expiry)
     ruined = np.flatnonzero(is_known & is_ruined)
     if len(ruined):
         reason = "the dividends before expiry are worth more than the spot: check their cash"
@@ -91,55 +140,38 @@ def _numbers(frame: pd.DataFrame, names: list[str], problems: list[BadRows]) -> 
 
 def _years(
     column: "pd.Series[Any]",
-    markets: Sequence[Market],
+    moments: Sequence[dt.datetime | None],
     number: IntArray,
     close: dt.time,
     problems: list[BadRows],
 ) -> FloatArray:
-    """Return expiries in years; each kind of date is read once per market."""
-    is_number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    if is_number:
+    """Return expiries in years, counted from the moment of each row's number.
+
+    Every kind of date is read once a moment. Rows without a moment count as bad already.
+    """
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         return column.to_numpy(np.float64, na_value=np.nan)
-    known: dict[tuple[int, object], float] = {}
-    bad: dict[str, list[int]] = {}
-    years = np.full(len(column), np.nan)
-    for row, (place, cell) in enumerate(zip(number.tolist(), column, strict=True)):
-        if place < 0:
-            years[row] = 1.0  # a bad row already
-            continue
-        key = (place, cell if isinstance(cell, Hashable) else str(cell))
+    codes, cells = pd.factorize(column.astype(object))
+    kinds, kind = np.unique(np.stack([np.maximum(number, 0), codes]), axis=1, return_inverse=True)
+    years = np.ones(kinds.shape[1])
+    for place, (moment, code) in enumerate(kinds.T.tolist()):
         try:
-            if key not in known:
-                known[key] = _expiry(markets[place], cell, close)
-            years[row] = known[key]
+            years[place] = _expiry(moments[moment], None if code < 0 else cells[code], close)
         except SettingsError as error:
-            bad.setdefault(str(error), []).append(row)
-            years[row] = 1.0
-    problems += [BadRows("expiry", reason, np.array(rows)) for reason, rows in bad.items()]
-    return years
+            rows = np.flatnonzero((kind == place) & (number >= 0))
+            problems.extend([BadRows("expiry", str(error), rows)] if len(rows) else [])
+    return np.asarray(years[kind])
 
 
-def _expiry(market: Market, cell: object, close: dt.time) -> float:
+def _expiry(moment: dt.datetime | None, cell: object, close: dt.time) -> float:
     """Return the years to one expiry: a text may hold a number of years."""
-    if isinstance(cell, str):
+    if isinstance(cell, str | float | int) and not isinstance(cell, bool):
         try:
             return float(cell)
         except ValueError:
             pass
-    return market.years_to(cell, close)  # type: ignore[arg-type]  # refused there
-
-
-def _equivalent(
-    slices: Slices, spot: FloatArray, expiry: FloatArray
-) -> tuple[FloatArray, FloatArray, "np.ndarray[Any, np.dtype[np.bool_]]"]:
-    """Return zero rate, the yield with the same forward, and where the forward is not positive."""
-    time = np.where(expiry > 0, expiry, 1.0)
-    rate, borrow = slices.rate_integral(time), slices.borrow_integral(time)
-    carry = slices.borrow_integral(slices.time) - slices.rate_integral(slices.time)
-    later = np.cumprod((1.0 - slices.proportion)[:, ::-1], axis=1)[:, ::-1]
-    after = np.concatenate([later[:, 1:], np.ones((len(spot), 1))], axis=1)[:, : later.shape[1]]
-    whole = later[:, 0] if later.shape[1] else np.ones(len(spot))
-    left = whole * spot - np.sum(slices.cash * after * np.exp(carry), axis=1)
-    is_ruined = left <= 0.0
-    share = np.where(is_ruined, 1.0, left / spot)
-    return rate / time, (borrow - np.log(share)) / time, is_ruined
+    if moment is None:
+        raise SettingsError(
+            f"the expiry {cell!r} is a date, and it is not known from when: give as_of, or years"
+        )
+    return clock.years(moment, clock.moment(cell, "expiry", close))  # type: ignore[arg-type]
