@@ -37,7 +37,8 @@ wheel: $(STAMP)  ## build the wheel, install it elsewhere, price and serve from 
 	$(BIN)/python tests/installed.py dist/*.whl
 
 measure: $(STAMP)  ## engines, dashboard, data_gen and cost of the operator, into docs
-	$(BIN)/python -m pricing bench --json docs/results/engines.json
+	$(BIN)/python -m pricing bench engines --json docs/results/engines.json
+	$(BIN)/python -m pricing bench markets --json docs/results/markets.json
 	$(BIN)/python -m pricing fuzz --rows 200000 --json docs/results/fuzz.json
 	$(BIN)/python -m pricing fuzz --rows 20000 --engine fd --json docs/results/fuzz_fd.json
 	$(BIN)/python -m app bench --json docs/results/dashboard.json

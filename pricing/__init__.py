@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from pricing.analysis.comparison import compare_frame as compare_frame
     from pricing.analysis.examples import sample_book as sample_book
     from pricing.analysis.examples import sample_chain as sample_chain
+    from pricing.analysis.examples import sample_listed_book as sample_listed_book
+    from pricing.analysis.examples import sample_markets as sample_markets
     from pricing.analysis.ladder import ladder_frame as ladder_frame
+    from pricing.analysis.surfaces import surface_frame as surface_frame
     from pricing.columns import AssumptionWarning as AssumptionWarning
     from pricing.columns import OptionFrameError as OptionFrameError
     from pricing.engines.base import Engine as Engine
     from pricing.engines.base import HasBoundary as HasBoundary
+    from pricing.engines.base import HasSurface as HasSurface
     from pricing.engines.base import Inverts as Inverts
     from pricing.engines.base import KeepsBounds as KeepsBounds
     from pricing.engines.base import KnowsDomain as KnowsDomain
@@ -49,6 +53,7 @@ __all__ = [
     "Dividend",
     "Engine",
     "HasBoundary",
+    "HasSurface",
     "Inverts",
     "KeepsBounds",
     "KnowsDomain",
@@ -72,7 +77,10 @@ __all__ = [
     "read_markets",
     "sample_book",
     "sample_chain",
+    "sample_listed_book",
+    "sample_markets",
     "scenario_grid",
+    "surface_frame",
     "write_markets",
 ]
 __getattr__, __dir__ = front_door(
@@ -84,6 +92,7 @@ __getattr__, __dir__ = front_door(
         "Comparison": "pricing.analysis.comparison",
         "Engine": "pricing.engines.base",
         "HasBoundary": "pricing.engines.base",
+        "HasSurface": "pricing.engines.base",
         "Inverts": "pricing.engines.base",
         "KeepsBounds": "pricing.engines.base",
         "KnowsDomain": "pricing.engines.base",
@@ -100,8 +109,11 @@ __getattr__, __dir__ = front_door(
         "implied_vol_frame": "pricing.frames",
         "price_frame": "pricing.frames",
         "scenario_grid": "pricing.analysis.book",
+        "surface_frame": "pricing.analysis.surfaces",
         "sample_book": "pricing.analysis.examples",
         "sample_chain": "pricing.analysis.examples",
+        "sample_listed_book": "pricing.analysis.examples",
+        "sample_markets": "pricing.analysis.examples",
         "Market": "pricing.markets.market",
         "Curve": "pricing.markets.curve",
         "Dividend": "pricing.markets.market",

@@ -10,9 +10,8 @@ import os
 import platform
 import subprocess
 import sys
-import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NotRequired, TypedDict
 
@@ -21,7 +20,8 @@ import pandas as pd
 
 from amo.arrays import FloatArray
 from amo.results import Machine
-from pricing import black_scholes
+from pricing import bench_markets, black_scholes
+from pricing.bench_markets import best, say
 from pricing.engines import base
 from pricing.engines.base import FIVE_GREEKS
 from pricing.engines.registry import get_engine
@@ -60,19 +60,20 @@ class EngineResults(TypedDict):
     book: dict[str, float]
     fd_fast_over_quantlib_fd: float
     frame: dict[str, float]
+    markets: NotRequired[bench_markets.MarketResults]
 
 
 def run(*, n_contracts: int = 300, n_rows: int = 1_000_000, n_book: int = 100_000) -> EngineResults:
     """Measure everything; times are the best of several runs in this one process."""
-    _say("American options against QdFp high precision")
+    say("American options against QdFp high precision")
     american = _american(n_contracts)
-    _say("a book by the surrogates, and by a loop over QdFp")
+    say("a book by the surrogates, and by a loop over QdFp")
     surrogates, book = _surrogates(n_contracts, n_book)
-    _say(f"the whole machine, idle and beside {_BUSY} busy programs")
+    say(f"the whole machine, idle and beside {_BUSY} busy programs")
     book |= _whole_machine(n_book)
-    _say(f"{n_rows:,} rows by the surrogate in a process of its own")
+    say(f"{n_rows:,} rows by the surrogate in a process of its own")
     book |= _large(n_rows)
-    _say("the frame layer against the bare formula")
+    say("the frame layer against the bare formula")
     frame = _frame_layer(n_rows)
     fd_fast, quantlib_fd = american["fd-fast"], american["quantlib-fd"]
     return {
@@ -115,7 +116,7 @@ def _american_row(
     grid = ("price", "delta", "gamma")  # what one solve of our grid yields
 
     def microseconds(quantities: tuple[str, ...], repeats: int) -> float:
-        return 1e6 * _best(lambda: _values(engine, timed, quantities), repeats) / len(timed)
+        return 1e6 * best(lambda: _values(engine, timed, quantities), repeats) / len(timed)
 
     _values(engine, options.take(slice(0, 2)), grid)  # compile first
     error = _values(engine, options, ("price",))["price"] - truth
@@ -128,7 +129,7 @@ def _american_row(
     }
     if engine.name != "quantlib-fd":  # minutes
         found: list[FloatArray] = []
-        seconds = _best(
+        seconds = best(
             lambda: found.append(implied_volatility(engine, options, truth, workers=1).volatility),
             1,
         )
@@ -151,9 +152,9 @@ def _surrogates(n: int, n_book: int) -> tuple[dict[str, EngineRow], dict[str, fl
     quotes = _values(loop, few, ("price",))["price"]
     five = ("price", *FIVE_GREEKS)
     seconds = {
-        "price": _best(lambda: _values(loop, few, ("price",))),
-        "five_greeks": _best(lambda: _values(loop, few, five), 1),
-        "implied_vol": _best(lambda: implied_volatility(loop, few, quotes, workers=1), 1),
+        "price": best(lambda: _values(loop, few, ("price",))),
+        "five_greeks": best(lambda: _values(loop, few, five), 1),
+        "implied_vol": best(lambda: implied_volatility(loop, few, quotes, workers=1), 1),
     }
     ours = rows["amo"]
     lonely = random_options(min(n_book, 2_000), seed=_SEED + 1, is_american=True)
@@ -171,13 +172,13 @@ def _surrogates(n: int, n_book: int) -> tuple[dict[str, EngineRow], dict[str, fl
             for k, v in seconds.items()
         },
         "microseconds_price_one_state_a_row": 1e6
-        * _best(lambda: engine.evaluate(lonely, ("price",), workers=1))
+        * best(lambda: engine.evaluate(lonely, ("price",), workers=1))
         / len(lonely),
         "microseconds_european_five_greeks": 1e6
-        * _best(lambda: engine.evaluate(european, five, workers=1))
+        * best(lambda: engine.evaluate(european, five, workers=1))
         / len(european),
         "microseconds_formula_five_greeks": 1e6
-        * _best(lambda: formula.evaluate(european, five))
+        * best(lambda: formula.evaluate(european, five))
         / len(european),
     }
 
@@ -186,12 +187,12 @@ def _surrogate_row(
     engine: SurrogateEngine, book: Options, options: Options, truth: FloatArray
 ) -> EngineRow:
     def microseconds(quantities: tuple[str, ...]) -> float:
-        return 1e6 * _best(lambda: engine.evaluate(book, quantities, workers=1)) / len(book)
+        return 1e6 * best(lambda: engine.evaluate(book, quantities, workers=1)) / len(book)
 
     error = engine.evaluate(options, ("price",))[0]["price"] - truth
     quotes = engine.evaluate(book, ("price",))[0]["price"]
     found: list[FloatArray] = []
-    seconds = _best(
+    seconds = best(
         lambda: found.append(implied_volatility(engine, book, quotes, workers=1).volatility), 1
     )
     return {
@@ -211,7 +212,7 @@ def _whole_machine(n_book: int) -> dict[str, float]:
     five = ("price", *FIVE_GREEKS)
 
     def microseconds(quantities: tuple[str, ...]) -> float:
-        return 1e6 * _best(lambda: engine.evaluate(book, quantities)) / len(book)
+        return 1e6 * best(lambda: engine.evaluate(book, quantities)) / len(book)
 
     idle = {"price": microseconds(("price",)), "five_greeks": microseconds(five)}
     with _busy(_BUSY):
@@ -262,8 +263,8 @@ def _frame_layer(n: int) -> dict[str, float]:
     options = random_options(n, seed=7, is_american=False)
     frame = options.to_frame().drop(columns="exercise")
     quantities = ("price", *FIVE_GREEKS)
-    bare = _best(lambda: black_scholes.evaluate(*options.terms, quantities))
-    framed = _best(lambda: price_frame(frame, "analytic", exercise="european", progress=False))
+    bare = best(lambda: black_scholes.evaluate(*options.terms, quantities))
+    framed = best(lambda: price_frame(frame, "analytic", exercise="european", progress=False))
     tracemalloc.start()
     priced = price_frame(frame, "analytic", exercise="european", progress=False)
     peak = tracemalloc.get_traced_memory()[1]
@@ -300,16 +301,3 @@ def as_text(results: EngineResults) -> str:
 
 def _values(engine: base.Engine, options: Options, quantities: tuple[str, ...]) -> Values:
     return base.evaluate(engine, options, quantities, workers=1)[0]  # one core each
-
-
-def _best(call: Callable[[], object], repeats: int = 3) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

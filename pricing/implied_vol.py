@@ -9,12 +9,14 @@ import numpy.typing as npt
 from amo.arrays import FloatArray
 from pricing import black_scholes, bounds
 from pricing.columns import BadRows
-from pricing.engines.base import Engine, Inverts, evaluate
+from pricing.engines.base import Engine, Inverts, closed_form, evaluate
 from pricing.engines.registry import get_engine
 from pricing.options import Options
-from pricing.roots import find_roots
+from pricing.roots import find_roots, secant_roots
 
-_TOLERANCE = 1e-8  # of volatility
+_TOLERANCE = 1e-8  # of volatility, by a bracketed search
+_STEP = 1e-6  # of volatility: a last secant of that length is far more exact
+_RESIDUAL = 1e-10  # of the logarithm of the time value
 _LOWEST, _HIGHEST = 1e-3, 10.0  # volatilities tried for American options
 _NEAR, _MARGIN = 0.55, 1e-3  # around the European volatility: where the search looks first
 _FAINT = 1e-6  # per unit strike: less time value than this is lost in every engine's own error
@@ -137,9 +139,10 @@ def _search(
     workers: int | None,
     progress: Callable[[int], None] | None,
 ) -> FloatArray:
-    """Bracket and solve ln(time value at a volatility / quoted one) = 0 for American rows.
+    """Solve ln(time value at a volatility / quoted one) = 0 for American rows.
 
-    The logarithm is nearly straight where the time value itself is almost flat.
+    The logarithm is nearly straight where the time value itself is almost flat. Secants from the
+    European volatility come first, and a bracketed search for the rows where they do not end.
     """
     lowest, strike = bounds.bounds(options)[0][rows], options.strike[rows]
 
@@ -159,14 +162,23 @@ def _search(
     low, high = _taken_range(engine, options.take(rows))
     # An engine may err downwards; and early exercise seldom moves a volatility far.
     near = np.clip((1.0 + _MARGIN) * np.nan_to_num(european[rows], nan=_HIGHEST), low, high)
-    return find_roots(
-        excess,
-        (np.maximum(low, _NEAR * near), near),
-        (low, high),
-        tolerance=_TOLERANCE,
-        residual=1e-10,
-        progress=progress,
-    )
+    chosen = options.take(rows).with_values(volatility=near)
+    vega = closed_form(chosen, ("vega",))["vega"]
+    slope = vega / np.maximum(price[rows] - lowest, _RESOLUTION * strike)
+    found = secant_roots(excess, near, slope, (low, high), tolerance=_STEP, residual=_RESIDUAL)
+    if progress is not None:
+        progress(int(np.isfinite(found).sum()))
+    left = np.flatnonzero(np.isnan(found))
+    if len(left):
+        found[left] = find_roots(
+            lambda volatility, position: excess(volatility, left[position]),
+            (np.maximum(low, _NEAR * near)[left], near[left]),
+            (low[left], high[left]),
+            tolerance=_TOLERANCE,
+            residual=_RESIDUAL,
+            progress=progress,
+        )
+    return found
 
 
 def _taken_range(engine: Engine, options: Options) -> tuple[FloatArray, FloatArray]:

@@ -15,6 +15,7 @@ _FLAGS = {
     "price_column=": "--price-column",
     'engine="': '--engine "',
     "workers=": "--workers",
+    "give as_of, or": "give --as-of, or",
     "columns= maps": "--column maps",
 }
 

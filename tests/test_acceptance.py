@@ -49,6 +49,28 @@ def test_results_meet_the_bars_of_the_surrogates() -> None:
     assert {"amo", "mlp", "quantlib-fast"} <= set(found["american"])
 
 
+def test_results_meet_the_bars_under_markets() -> None:
+    found = json.loads((ROOT / "docs/results/markets.json").read_text())
+    assert found["n_contracts"] == 2_000
+    errors = found["errors"]
+    assert errors["fd"]["rmse"] <= 3e-4
+    assert errors["fd"]["covered"] >= 0.99
+    assert errors["fd-fast"]["rmse"] <= 2e-3
+    for row in errors.values():  # errors do not grow with the number of payments
+        few, many = (
+            [row["rmse_by_payments"][str(n)] for n in counts] for counts in ((1, 2, 3), (6, 7, 8))
+        )
+        assert max(many) <= 2.0 * max(few)
+    assert found["fd_fast_over_quantlib_grid"] >= 60
+    assert found["analytic_microseconds"] <= 2.0
+    assert found["chain_rows"] == 2_000
+    assert found["chain_seconds"] < 2.0
+    assert found["surface_over_quantlib_grid"] >= 500
+    for surface in found["surfaces"].values():
+        assert surface["points"] == 1_000 * 64 * 64
+        assert surface["megabytes"] < 2048
+
+
 def test_the_shipped_weights_passed_the_fuzzer() -> None:
     found = json.loads((ROOT / "docs/results/fuzz.json").read_text())
     assert sum(row["rows"] for row in found["regions"].values()) >= 199_990

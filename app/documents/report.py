@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from amo.results import RESULTS
-from app.documents import cards, engine_tables, model_tables, plots
+from app.documents import cards, engine_tables, market_tables, model_tables, plots
 from app.documents.fill import ROOT, Tables, fill_file
 from pricing.surrogate.store import models_folder
 
 DOCUMENTS: Mapping[str, Tables] = {
     "README.md": engine_tables.README_TABLES,
     "docs/performance.md": engine_tables.PERFORMANCE_TABLES,
+    "docs/markets.md": market_tables.MARKET_TABLES,
     "docs/operator.md": model_tables.OPERATOR_TABLES,
     "docs/benchmarks.md": model_tables.BENCHMARK_TABLES,
 }

@@ -1,9 +1,12 @@
-"""A book and a chain of quotes to try things on."""
+"""Books, markets and a chain of quotes to try things on."""
 
 import numpy as np
 import pandas as pd
 
 from pricing import black_scholes
+from pricing.markets.market import Market
+
+_SEEN = "2025-10-06 16:00"
 
 
 def sample_book() -> pd.DataFrame:
@@ -28,6 +31,58 @@ def sample_book() -> pd.DataFrame:
         }
     )
     book.loc[59, "expiry"] = 5.0  # longer than the surrogates' domain
+    return book.rename_axis("position")
+
+
+def sample_markets() -> dict[str, Market]:
+    """Return two made-up markets: quarterly dividends as Apple's, and large half-yearly ones."""
+    rate = {
+        "2025-11-06": 0.0410,
+        "2026-01-06": 0.0398,
+        "2026-04-06": 0.0385,
+        "2026-10-06": 0.0369,
+        "2027-10-06": 0.0361,
+        "2028-10-06": 0.0364,
+    }
+    quarterly = ["2025-11-10", "2026-02-09", "2026-05-11", "2026-08-10"]
+    quarterly += ["2026-11-09", "2027-02-08", "2027-05-10", "2027-08-09"]
+    cash = [0.26] * 2 + [0.27] * 4 + [0.28] * 2
+    half_yearly = ["2026-03-05", "2026-08-13", "2027-03-04", "2027-08-12"]
+    return {
+        "AAPL": Market(
+            spot=256.7,
+            rate=rate,
+            borrow=0.002,
+            dividends=list(zip(quarterly, cash, strict=True)),
+            as_of=_SEEN,
+        ),
+        "MINE": Market(
+            spot=68.4,
+            rate=rate,
+            borrow={"2026-01-06": 0.004, "2027-10-06": 0.007},
+            dividends=list(zip(half_yearly, [2.1, 1.5, 2.0, 1.4], strict=True)),
+            as_of=_SEEN,
+        ),
+    }
+
+
+def sample_listed_book() -> pd.DataFrame:
+    """Return a book of American options on :func:`sample_markets`, with dates for expiries."""
+    rows = [
+        (name, quantity, kind, strike, expiry, volatility)
+        for name, strikes, level in (
+            ("AAPL", (220.0, 240.0, 260.0, 280.0), 0.29),
+            ("MINE", (60.0, 68.0, 76.0), 0.33),
+        )
+        for expiry in ("2025-11-21", "2026-01-16", "2026-06-18", "2027-01-15")
+        for strike, quantity, volatility in zip(
+            strikes, (10, -20, 30, -10), (level + 0.04, level, level - 0.02, level - 0.02),
+            strict=False,
+        )
+        for kind in ("put", "call")
+    ]  # fmt: skip
+    columns = ["underlying", "quantity", "option_type", "strike", "expiry", "volatility"]
+    book = pd.DataFrame(rows, columns=columns).assign(exercise="american")
     return book.rename_axis("position")
 
 

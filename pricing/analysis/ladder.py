@@ -1,5 +1,6 @@
 """Ladders: how a book's value moves with each node of each curve, and with each dividend."""
 
+import datetime as dt
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from pricing.analysis.book import quantities_of
 from pricing.columns import OptionFrameError
 from pricing.engines.base import Engine
 from pricing.frames import price_frame
+from pricing.markets.clock import CLOSE
 from pricing.markets.market import Dividend, Market
 from pricing.options import Exercise
 
@@ -35,13 +37,15 @@ def ladder_frame(
     quantity: Hashable | None = None,
     exercise: Exercise | None = None,
     columns: Mapping[str, Hashable] | None = None,
+    as_of: str | dt.date | None = None,
+    expiry_time: dt.time = CLOSE,
     workers: int | None = None,
 ) -> pd.DataFrame:
     """Return the sensitivity of a book to each node of its markets.
 
     Parameters
     ----------
-    book, engine, markets, exercise, columns, workers
+    book, engine, markets, exercise, columns, as_of, expiry_time, workers
         As :func:`pricing.price_frame` takes them; the book needs a volatility in each row.
     quantity
         The column of positions, negative for short ones; by default one of each.
@@ -73,6 +77,8 @@ def ladder_frame(
             greeks=False,
             exercise=exercise,
             columns=columns,
+            as_of=as_of,
+            expiry_time=expiry_time,
             workers=workers,
             progress=False,
         )

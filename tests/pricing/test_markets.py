@@ -1,11 +1,7 @@
-"""Markets: curves, dates, dividends; formula and finite differences under them.
+"""Markets: curves, dates, frames and files."""
 
-One long file on purpose: all tests share the same few markets.
-"""
-
+import datetime as dt
 import json
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +16,20 @@ from pricing import (
     Curve,
     Market,
     OptionFrameError,
-    Options,
+    compare_frame,
+    exposure,
     implied_vol_frame,
     ladder_frame,
     markets_from_frames,
     price_frame,
     read_markets,
+    sample_listed_book,
+    sample_markets,
+    scenario_grid,
     write_markets,
 )
-from pricing import black_scholes as bs
 from pricing.__main__ import main
-from pricing.cash_dividends import evaluate as formula
-from pricing.fd import ACCURATE, FAST, FDSettings, evaluate_under_markets, under_markets
-from pricing.markets.slices import Slices
 
-REFERENCE = Path(__file__).parents[1] / "reference"
 AS_OF = "2025-10-06 16:00"
 QUARTERLY = [("2025-11-10", 0.26), ("2026-02-09", 0.26), ("2026-05-11", 0.27)]
 AAPL = Market(
@@ -46,52 +41,6 @@ AAPL = Market(
 )
 
 
-def published(name: str) -> tuple[Options, Slices, np.ndarray, np.ndarray]:
-    table = pd.read_csv(REFERENCE / f"dividends_{name}.csv")
-    table = table[table["model"].isin(["spot", "spot_proportional"])]
-    markets = []
-    for row in table.itertuples():
-        paid: list[tuple[float, float, float]] = []
-        for payment in str(row.dividends).split(";"):
-            time, size = payment.split(":")
-            share = float(size[:-1]) if size.endswith("p") else 0.0
-            paid.append((float(time), 0.0 if share else float(size), share))
-        markets.append(Market(spot=row.S, rate=row.r, borrow=row.q, dividends=paid))
-    options = Options.of(
-        spot=table["S"], strike=table["K"], expiry=table["T"], rate=table["r"],
-        dividend_yield=table["q"], volatility=table["vol"],
-        is_call=table["option_type"] == "call", is_american=table["exercise"] == "american",
-    )  # fmt: skip
-    slices = Slices.of(markets, np.arange(len(markets)), options.expiry)
-    return options, slices, table["expected"].to_numpy(), table["tolerance"].to_numpy()
-
-
-def random_markets(n: int, seed: int, *, is_american: bool) -> tuple[Options, Slices]:
-    """Draw markets with up to eight payments and sloped curves, four contracts each."""
-    rng = np.random.default_rng(seed)
-    markets = []
-    for _ in range(n):
-        count = int(rng.integers(0, 9))
-        level, slope = rng.uniform(0.01, 0.08), rng.uniform(-0.004, 0.01)
-        cash = 100.0 * rng.uniform(0.0, 0.06) * 2.0 / max(count, 1)
-        times = np.sort(rng.uniform(0.005, 2.0, count))
-        markets.append(
-            Market(
-                spot=100.0,
-                rate={0.25: level, 1.0: level + slope, 2.0: level + 1.3 * slope},
-                borrow={0.5: 0.01, 2.0: 0.01 + rng.uniform(0.0, 0.005)},
-                dividends=[(float(time), cash) for time in times],
-            )
-        )
-    m = 4 * n
-    options = Options.of(
-        spot=100.0, strike=100.0 * np.exp(rng.uniform(-0.35, 0.35, m)),
-        expiry=rng.uniform(0.02, 2.0, m), rate=0.0, dividend_yield=0.0,
-        volatility=rng.uniform(0.1, 0.6, m), is_call=rng.random(m) < 0.5, is_american=is_american,
-    )  # fmt: skip
-    return options, Slices.of(markets, np.repeat(np.arange(n), 4), options.expiry)
-
-
 def test_identity_the_integral_of_a_curve_is_its_zero_rate_times_time() -> None:
     curve = Curve((0.5, 1.0, 3.0), (0.03, 0.04, 0.035))
     assert np.allclose(curve.integral(curve.times), np.array(curve.rates) * curve.times, rtol=1e-15)
@@ -101,95 +50,6 @@ def test_identity_the_integral_of_a_curve_is_its_zero_rate_times_time() -> None:
     beyond = curve.integral([3.0, 4.0, 5.0])
     assert np.diff(beyond) == pytest.approx([(0.105 - 0.04) / 2.0] * 2), "the last forward goes on"
     assert Curve.of(0.05).integral(7.0) == pytest.approx(0.35)
-
-
-@pytest.mark.parametrize("name", ["cash_european", "proportional_european"])
-def test_the_formula_is_within_its_stated_error_of_published_values(name: str) -> None:
-    options, slices, expected, tolerance = published(name)
-    found = formula(options, slices, ("price", "price_error"))
-    assert (np.abs(found["price"] - expected) <= found["price_error"] + tolerance).all()
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["cash_european", "cash_american", "computed_american_cash", "proportional_european",
-     "proportional_american"],
-)  # fmt: skip
-def test_finite_differences_agree_with_published_values(name: str) -> None:
-    options, slices, expected, tolerance = published(name)
-    found = evaluate_under_markets(options, slices, ("price",), under_markets(ACCURATE))["price"]
-    error = np.maximum(np.abs(found - expected) - tolerance, 0.0)
-    assert np.sqrt(np.mean(error**2)) <= 1e-4
-    assert error.max() <= 5e-4
-
-
-def test_random_american_options_agree_with_a_grid_four_times_finer() -> None:
-    options, slices = random_markets(16, seed=5, is_american=True)
-    fine = FDSettings(n_space=400, n_time=200)
-    truth = evaluate_under_markets(options, slices, ("price",), fine)["price"]
-    found = evaluate_under_markets(
-        options, slices, ("price", "price_error"), under_markets(ACCURATE)
-    )
-    error = np.abs(found["price"] - truth)
-    assert np.sqrt(np.mean(error**2)) <= 3e-4
-    assert np.mean(error <= found["price_error"]) >= 0.98  # of 64, one may be outside
-    fast = evaluate_under_markets(options, slices, ("price",), under_markets(FAST))["price"]
-    assert np.sqrt(np.mean((fast - truth) ** 2)) <= 2e-3
-
-
-def test_the_formula_agrees_with_finite_differences_under_random_markets() -> None:
-    options, slices = random_markets(30, seed=7, is_american=False)
-    found = formula(options, slices, ("price", "price_error", "delta", "gamma", "vega", "rho"))
-    names = ("price", "price_error", "delta", "gamma", "vega", "rho")
-    grid = evaluate_under_markets(options, slices, names, under_markets(ACCURATE))
-    error = np.abs(found["price"] - grid["price"])
-    assert np.mean(error <= found["price_error"] + grid["price_error"]) >= 0.99
-    for name, tolerance in (("delta", 1e-3), ("gamma", 1e-3), ("vega", 0.05), ("rho", 0.05)):
-        assert np.abs(found[name] - grid[name]).max() < tolerance, name
-
-
-def test_measured_order_of_convergence_with_dividends() -> None:
-    options, slices = random_markets(6, seed=9, is_american=False)
-    settings_of = [FDSettings(n_space=40 * k, n_time=40 * k, levels=1) for k in (1, 2, 4)]
-    prices = [evaluate_under_markets(options, slices, ("price",), s)["price"] for s in settings_of]
-    fine = FDSettings(n_space=320, n_time=320, levels=2)
-    truth = evaluate_under_markets(options, slices, ("price",), fine)["price"]
-    errors = [np.sqrt(np.mean((price - truth) ** 2)) for price in prices]
-    assert np.log2(errors[1] / errors[2]) > 1.8
-    assert np.log2(errors[0] / errors[2]) / 2 > 1.8
-
-
-@pytest.mark.parametrize("engine", ["analytic", "fd"])
-def test_without_dividends_and_with_flat_curves_nothing_changes(engine: str) -> None:
-    style = "european" if engine == "analytic" else "american"
-    book = pd.DataFrame({"strike": [90.0, 100.0, 110.0], "expiry": [0.1, 0.5, 2.0]})
-    book = book.assign(volatility=0.3, option_type=["call", "put", "put"], exercise=style)
-    flat = price_frame(book.assign(spot=100.0, rate=0.04, dividend_yield=0.01), engine)
-    market = Market(spot=100.0, rate={0.5: 0.04, 1.0: 0.04}, borrow=0.01)
-    later = replace_dividends(market, [(3.0, 5.0)])
-    for each in (market, later):
-        found = price_frame(book, engine, markets={"X": each})
-        for name in ("price", "delta", "gamma", "vega", "theta", "rho"):
-            np.testing.assert_allclose(found[name], flat[name], atol=1e-7, rtol=1e-6, err_msg=name)
-
-
-def replace_dividends(market: Market, dividends: list[tuple[float, float]]) -> Market:
-    return Market(spot=market.spot, rate=market.rate, borrow=market.borrow, dividends=dividends)
-
-
-def test_a_dividend_now_is_a_lower_spot_and_proportions_are_a_smaller_one() -> None:
-    book = pd.DataFrame({"strike": [90.0, 110.0], "expiry": 1.0, "volatility": 0.25})
-    book = book.assign(option_type=["call", "put"], exercise="european")
-    terms = {"rate": 0.03, "dividend_yield": 0.01}
-    lower = price_frame(book.assign(spot=95.0, **terms), "analytic")["price"]
-    now = Market(spot=100.0, rate=0.03, borrow=0.01, dividends=[(0.0, 5.0)])
-    found = price_frame(book, "analytic", markets={"X": now})["price"]
-    np.testing.assert_allclose(found, lower, atol=1e-9)
-    shares = Market(spot=100.0, rate=0.03, borrow=0.01, dividends=[(0.2, 0, 0.02), (0.7, 0, 0.03)])
-    smaller = price_frame(book.assign(spot=100 * 0.98 * 0.97, **terms), "analytic")["price"]
-    for engine, tolerance in (("analytic", 1e-9), ("fd", 1e-4)):
-        found = price_frame(book, engine, markets={"X": shares})["price"]
-        np.testing.assert_allclose(found, smaller, atol=tolerance)
 
 
 def test_put_call_parity_holds_with_the_forward_of_the_schedule() -> None:
@@ -357,19 +217,57 @@ def test_no_market_crashes_but_by_the_named_error(
     assert Market.from_dict(market.to_dict()) == market
 
 
-def check_flat_formula(evaluate: Callable[..., Any]) -> None:
-    """The formula without payments is Black–Scholes to rounding."""
-    options, slices = random_markets(3, seed=1, is_american=False)
-    none = replace(slices, n_payments=np.zeros_like(slices.n_payments))
-    found = evaluate(options, none, ("price",))["price"]
-    rate = slices.rate_integral(options.expiry) / options.expiry
-    borrow = slices.borrow_integral(options.expiry) / options.expiry
-    truth = bs.price(
-        options.spot, options.strike, options.expiry, rate, borrow, options.volatility,
-        options.is_call,
+def test_a_book_without_markets_may_have_dates_if_it_says_from_when() -> None:
+    book = pd.DataFrame({"S": 100.0, "K": 100.0, "r": 0.03, "q": 0.0, "sigma": 0.2}, index=[0, 1])
+    book = book.assign(type="put", style="american", expiry=["2026-01-16", "2026-06-18"])
+    dated = price_frame(book, "fd-fast", as_of=AS_OF)
+    years = [AAPL.years_to(text) for text in book["expiry"]]
+    plain = price_frame(book.assign(expiry=years), "fd-fast")
+    np.testing.assert_array_equal(dated["price"], plain["price"])
+    early = price_frame(book, "fd-fast", as_of=AS_OF, expiry_time=dt.time(9, 30))
+    assert (early["price"] < dated["price"]).all()
+    with pytest.raises(OptionFrameError, match="expiry"):
+        price_frame(book, "fd-fast")
+    with pytest.raises(OptionFrameError, match="no date"):
+        price_frame(book.assign(expiry="soon"), "fd-fast", as_of=AS_OF)
+
+
+def test_comparison_scenarios_and_exposure_take_markets() -> None:
+    book, markets = sample_listed_book().iloc[:6], sample_markets()
+    compared = compare_frame(book, ["fd", "fd-fast", "quantlib"], markets=markets, warm_up=False)
+    assert compared.summary.loc["fd-fast", "price_max"] < 5e-2
+    assert compared.summary.loc["quantlib", "priced"] == 0
+    priced = price_frame(book, "fd-fast", markets=markets)
+    table = exposure(priced, quantity="quantity", markets=markets)
+    assert table["value"].sum() == pytest.approx((priced["price"] * book["quantity"]).sum())
+    grid = scenario_grid(
+        book, "fd-fast", spot_moves=[-0.1, 0.0], volatility_moves=[0.0], quantity="quantity",
+        markets=markets,
     )  # fmt: skip
-    np.testing.assert_allclose(found, truth, atol=1e-10)
+    assert grid.loc[0.0, 0.0] == 0.0
+    fallen = price_frame(book.assign(spot=0.9 * 256.7), "fd-fast", markets=markets, greeks=False)
+    loss = ((fallen["price"] - priced["price"]) * book["quantity"]).sum()
+    assert grid.loc[-0.1, 0.0] == pytest.approx(loss, rel=1e-9)
 
 
-def test_identity_without_payments_the_formula_is_black_scholes() -> None:
-    check_flat_formula(formula)
+cells = st.one_of(anything, st.sampled_from(["2026-01-16", "0.5", "AAPL", "put", 100.0]))
+
+
+@pytest.mark.filterwarnings("ignore::pricing.AssumptionWarning")
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(cells, cells, cells, cells), min_size=1, max_size=4),
+    names=st.sampled_from([("underlying", "strike"), ("ticker", "K"), ("strike", "strike")]),
+)
+def test_no_frame_crashes_but_by_the_named_error_and_no_row_is_lost(
+    rows: list[tuple[Any, ...]], names: tuple[str, str]
+) -> None:
+    columns = [names[0], names[1], "expiry", "volatility"]
+    book = pd.DataFrame([list(row) for row in rows], columns=columns, dtype=object)
+    book = book.assign(option_type="put", exercise="european")
+    try:
+        found = price_frame(book, "analytic", errors="coerce", markets={"AAPL": AAPL})
+    except AMOError:
+        return
+    assert list(found.index) == list(book.index)
+    assert (found["price"].isna() == (found["error"] != "")).all()

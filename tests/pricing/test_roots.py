@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from amo.arrays import FloatArray
-from pricing.roots import find_roots
+from pricing.roots import find_roots, secant_roots
 
 TARGETS = np.array([0.2, 0.9, 3.5, -1.0])  # near, elsewhere in the wide bracket, and nowhere
 
@@ -38,3 +38,19 @@ def test_find_roots_asks_only_for_rows_that_are_left_and_counts_each_once() -> N
     assert asked[:2] == [4, 4]  # the two ends of the narrow bracket
     assert max(asked[2:]) <= 3  # then the one that is in it, then the three that are not
     assert sum(done) == len(TARGETS)
+
+
+def test_secants_find_smooth_roots_in_a_few_calls_and_leave_the_others() -> None:
+    target = np.array([0.3, 2.0, 50.0, np.nan])
+    calls: list[int] = []
+
+    def function(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        calls.append(len(rows))
+        return x + 0.1 * x**3 - target[rows]
+
+    limits = (np.full(4, 1e-3), np.full(4, 3.0))
+    found = secant_roots(function, np.ones(4), np.ones(4), limits, tolerance=1e-6, residual=1e-12)
+    np.testing.assert_allclose(found[:2] + 0.1 * found[:2] ** 3, target[:2], atol=1e-9)
+    assert np.isnan(found[3]), "NaN is no root"
+    assert found[2] == 3.0 or np.isnan(found[2]), "no root in the limits"
+    assert len(calls) <= 8
