@@ -18,6 +18,7 @@ from amo.layers.aggregation import CoefficientSource, aggregate
 from amo.layers.attention import CrossAttention
 from amo.layers.feedforward import anchor_spacing
 from amo.layers.lifting import Lifting
+from amo.layers.modulated import ModulationKind, Modulator, Trunk
 from amo.layers.places import Places
 from amo.layers.projection import OutputProjection
 from amo.layers.rkhs_map import RKHSMap
@@ -25,6 +26,7 @@ from amo.layers.ssm import Mixer, MixerKind, SelectiveSSM
 from amo.layers.tm_layer import BasisKind, PoleKind, Projection, TMLayer
 
 LiftingKind = Literal["anchored", "position"]
+DecoderKind = Literal["attending", "modulated"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,12 @@ class AMOConfig:
     sees_input
         Whether the decoder sees the input function where it answers. Then it answers at the input
         points only. Paper: Q is not printed.
+    decoder
+        ``attending`` to the tokens at every query, or a plain trunk that is ``modulated`` by them:
+        see ``amo.layers.modulated``. Then ``encode`` returns the modulations.
+    trunk_width, trunk_depth, modulation, direct
+        Of the modulated decoder: the sizes of its trunk, what is modulated, and whether a mean over
+        the input points goes past the tokens.
     """
 
     n_features: int
@@ -76,11 +84,22 @@ class AMOConfig:
     mixer: MixerKind = "bi"
     coefficients: CoefficientSource = "residual"
     sees_input: bool = False
+    decoder: DecoderKind = "attending"
+    trunk_width: int = 128
+    trunk_depth: int = 4
+    modulation: ModulationKind = "scale-shift"
+    direct: bool = True
 
     def __post_init__(self) -> None:
         if self.sees_input and self.n_query_dimensions is not None:
             raise SettingsError("a decoder that sees the input has no query points of its own")
+        if self.sees_input and self.decoder == "modulated":
+            raise SettingsError("a modulated decoder does not see the input where it answers")
+        if self.trunk_depth < 1:
+            raise SettingsError(f"trunk_depth must be at least 1, got {self.trunk_depth}")
         choices = {
+            "decoder": DecoderKind,
+            "modulation": ModulationKind,
             "lifting": LiftingKind,
             "poles": PoleKind,
             "basis": BasisKind,
@@ -170,12 +189,6 @@ class AMO(nn.Module):
         is_anchored = config.lifting == "anchored"
         has_scores = not is_anchored
         self.point_places = Places(config.n_dimensions, width, n_tokens, has_scores=has_scores)
-        own = config.n_query_dimensions
-        self.own_query_places = (
-            None
-            if own is None
-            else Places(own, width, n_tokens, has_scores=has_scores, has_labels=is_anchored)
-        )
         self.lifting = Lifting(
             config.n_features,
             width,
@@ -183,14 +196,34 @@ class AMO(nn.Module):
             anchor_spacing(n_tokens, config.n_dimensions),
             is_anchored=is_anchored,
         )
-        self.projection = OutputProjection(
-            width,
-            config.n_heads,
-            config.n_outputs,
-            anchor_spacing(n_tokens, own or config.n_dimensions),
-            is_anchored=is_anchored,
-            n_seen=config.n_features if config.sees_input else 0,
-        )
+        self.own_query_places: Places | None = None
+        self.projection: OutputProjection | None = None
+        self.modulator: Modulator | None = None
+        self.trunk: Trunk | None = None
+        own = config.n_query_dimensions
+        n_queried = own or config.n_dimensions
+        if config.decoder == "modulated":
+            self.modulator = Modulator(
+                n_tokens * width,
+                config.trunk_width,
+                config.trunk_depth,
+                config.modulation,
+                config.n_features + config.n_dimensions if config.direct else 0,
+            )
+            self.trunk = Trunk(n_queried, config.trunk_width, config.trunk_depth, config.n_outputs)
+        else:
+            if own is not None:
+                self.own_query_places = Places(
+                    own, width, n_tokens, has_scores=has_scores, has_labels=is_anchored
+                )
+            self.projection = OutputProjection(
+                width,
+                config.n_heads,
+                config.n_outputs,
+                anchor_spacing(n_tokens, n_queried),
+                is_anchored=is_anchored,
+                n_seen=config.n_features if config.sees_input else 0,
+            )
         self.rkhs_map = RKHSMap(width)
         counts = config.poles_per_block
         self.blocks = nn.ModuleList(
@@ -222,7 +255,7 @@ class AMO(nn.Module):
         if queries is not None:
             raise SettingsError("this AMO sees its input where it answers: it takes no queries")
         points, features = _without_padding(points, features, mask)
-        return self.projection(self.point_places(points), latent, features)
+        return self._attend(points, latent, features)
 
     def encode(
         self,
@@ -231,12 +264,14 @@ class AMO(nn.Module):
         mask: Tensor | None = None,
         chunk: int | None = None,
     ) -> Tensor:
-        """Return the latent partial sum S_{N+1}, (batch, n_tokens, width).
+        """Return the latent partial sum S_{N+1}, (batch, n_tokens, width), or the modulations.
 
         With ``chunk``, at most so many points are read at a time.
         """
         *_, (_, _, accumulated) = self._decompose(self._lift(points, features, mask, chunk))
-        return accumulated
+        if self.modulator is None:
+            return accumulated
+        return self.modulator(accumulated, *_without_padding(points, features, mask), mask)
 
     def decode(self, latent: Tensor, queries: Tensor, chunk: int | None = None) -> Tensor:
         """Return the values at query points, at most ``chunk`` of them at a time."""
@@ -245,8 +280,14 @@ class AMO(nn.Module):
         if chunk is not None and queries.shape[1] > chunk:
             parts = queries.split(chunk, dim=1)
             return torch.cat([self.decode(latent, part) for part in parts], dim=1)
+        return self._attend(queries, latent) if self.trunk is None else self.trunk(queries, latent)
+
+    def _attend(self, queries: Tensor, latent: Tensor, features: Tensor | None = None) -> Tensor:
+        """Answer by attention from queries to tokens."""
+        if self.projection is None:
+            raise SettingsError("a modulated AMO does not attend")
         places = self.own_query_places or self.point_places
-        return self.projection(places(queries), latent)
+        return self.projection(places(queries), latent, features)
 
     def diagnostics(
         self, points: Tensor, features: Tensor, mask: Tensor | None = None

@@ -39,6 +39,12 @@ output."""
 
 def add(commands: Commands) -> None:
     """Add what is done with a book."""
+    _add_single(commands)
+    _add_whole(commands)
+
+
+def _add_single(commands: Commands) -> None:
+    """Add what gives each row a number."""
     price = command(commands, "price", "price a book, with Greeks", _price)
     _add_book(price)
     price.add_argument("--engine", default="quantlib", choices=list(ENGINES))
@@ -83,6 +89,9 @@ def add(commands: Commands) -> None:
     )
     _add_errors(implied)
 
+
+def _add_whole(commands: Commands) -> None:
+    """Add what looks at a book as a whole, or at more than today."""
     compare = command(commands, "compare", "errors and times of several engines", _compare)
     _add_book(compare, needs_output=False)
     compare.add_argument(

@@ -39,6 +39,20 @@ OPERATORS = {
     "amo-kernel": Recipe(
         kind="amo", config=replace(TINY, mixer="none", basis="kernel", coefficients="input")
     ),
+    "amo-modulated": Recipe(
+        kind="amo", config=replace(TINY, decoder="modulated", trunk_width=12, trunk_depth=2)
+    ),
+    "amo-shifted": Recipe(
+        kind="amo",
+        config=replace(
+            TINY,
+            decoder="modulated",
+            trunk_width=12,
+            trunk_depth=3,
+            modulation="shift",
+            direct=False,
+        ),
+    ),
     "seeing-amo": Recipe(kind="amo", config=replace(TINY, sees_input=True)),
     "lno": Recipe(kind="lno", config=LNOConfig(**TINY_RIVAL, n_modes=6, n_layers=2)),
     "transolver": Recipe(

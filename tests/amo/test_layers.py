@@ -1,13 +1,17 @@
 """The operator's parts, each against what defines it."""
 
+from typing import Literal
+
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
+from torch.nn import functional
 
 from amo import takenaka_malmquist as tm
 from amo.layers.attention import CrossAttention, StreamingSoftmax
 from amo.layers.feedforward import PositionEncoding, anchor_spacing, anchors
+from amo.layers.modulated import Modulator, Trunk
 from amo.layers.scan import selective_scan, selective_scan_reference
 from amo.layers.ssm import Mixer, SelectiveSSM, scan_orders
 from amo.layers.tm_layer import TMLayer
@@ -182,3 +186,38 @@ def test_first_projection_holds_the_mean_and_the_sum_of_blocks_is_orthogonal() -
     assert torch.allclose(one.captured.mean(1), tokens.mean(1), atol=1e-4)
     overlap = (one.captured * two.captured).mean()
     assert abs(overlap) < 1e-4 * (tokens**2).mean()
+
+
+@pytest.mark.parametrize("kind", ["shift", "scale-shift"])
+def test_identity_modulations_scale_and_shift_every_layer(
+    kind: Literal["shift", "scale-shift"],
+) -> None:
+    """The folded weights of the trunk are h ← GELU((1 + scale) ∘ (W h + b) + shift)."""
+    torch.manual_seed(0)
+    trunk = Trunk(n_inputs=3, width=8, depth=3, n_outputs=2).double()
+    modulator = Modulator(10, 8, 3, kind).double()
+    queries = torch.randn(4, 7, 3, dtype=torch.float64)
+    points = torch.zeros(4, 1, 1, dtype=torch.float64)
+    modulations = modulator(torch.randn(4, 5, 2, dtype=torch.float64), points, points, None)
+    assert modulations.shape == (4, 3, 1 if kind == "shift" else 2, 8)
+    h = queries
+    for number, layer in enumerate(trunk.layers):
+        shift = modulations[:, number, :1]
+        scale = modulations[:, number, 1:] if kind == "scale-shift" else torch.zeros_like(shift)
+        h = functional.gelu((1.0 + scale) * layer(h) + shift)
+    torch.testing.assert_close(trunk(queries, modulations), trunk.last(h))
+
+
+def test_a_shifted_trunk_contains_the_perceptron_on_input_and_query() -> None:
+    torch.manual_seed(1)
+    first = nn.Linear(2 + 3, 8)
+    trunk = Trunk(n_inputs=3, width=8, depth=2, n_outputs=1)
+    known, queries = torch.randn(4, 2), torch.randn(4, 6, 3)
+    with torch.no_grad():
+        trunk.layers[0].weight.copy_(first.weight[:, 2:])
+        trunk.layers[0].bias.copy_(first.bias)
+    modulations = torch.zeros(4, 2, 1, 8)
+    modulations[:, 0, 0] = known @ first.weight[:, :2].T
+    beside = torch.cat([known.unsqueeze(1).expand(-1, 6, -1), queries], dim=-1)
+    plain = trunk.last(functional.gelu(trunk.layers[1](functional.gelu(first(beside)))))
+    torch.testing.assert_close(trunk(queries, modulations), plain)
