@@ -13,7 +13,7 @@ from amo.arrays import BoolArray, FloatArray, IntArray
 from pricing import black_scholes
 from pricing.options import Options
 from pricing.progress import Advance
-from pricing.roots import Bracket, find_roots
+from pricing.roots import Bracket, find_roots, secant_roots
 from pricing.surrogate.domain import Domain
 from pricing.surrogate.encoding import mirrored
 from pricing.surrogate.grouping import Pack
@@ -21,6 +21,8 @@ from pricing.surrogate.network import Network
 
 _BOUNDARY = 0.02  # square root of the first time value from which the boundary is read
 _TOLERANCE = 1e-6  # of implied volatilities and of the logarithm of boundaries
+_STEP = 1e-4  # of implied volatilities: a last secant of that length is far more exact
+_FLATTEST = 1e-3  # vega per unit strike that a first step is taken with, at the least
 _RESIDUAL = 1e-8  # per unit strike: far below the surrogate's error
 _NEAR_EUROPEAN, _NEAR_AMERICAN = (0.97, 1.03), (0.6, 1.001)  # of the closed form's volatility
 
@@ -52,7 +54,12 @@ def implied_volatility(
     closed = np.where(np.isnan(closed), high, closed)
     below, above = _NEAR_AMERICAN if network.coding.is_american else _NEAR_EUROPEAN
     near = np.clip(below * closed, low, high), np.clip(above * closed, low, high)
-    return _roots(network, options, near, (low, high), place, excess, progress, workers)
+    start = np.clip(closed, low, high)
+    vega = black_scholes.evaluate(*options.quoted_terms[:5], start, options.is_call, ("vega",))
+    slope = np.maximum(vega["vega"] / options.strike, _FLATTEST)
+    return _roots(
+        network, options, near, (low, high), place, excess, progress, workers, (start, slope)
+    )
 
 
 def exercise_boundary(network: Network, domain: Domain, options: Options) -> FloatArray:
@@ -91,10 +98,12 @@ def _roots(
     excess: Callable[[Options, FloatArray, IntArray], FloatArray],
     progress: Advance = None,
     workers: int | None = None,
+    guess: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, BoolArray]:
     """Solve excess(x) = 0 for every row, where ``place`` puts x into options; NaN if none.
 
-    Also return where the network gave no number.
+    With a guess of x and of the slope there, secants come first, and the bracketed search is for
+    the rows where they do not end. Also return where the network gave no number.
     """
     result = np.full(len(options), np.nan)
     is_lost = np.zeros(len(options), dtype=np.bool_)
@@ -115,13 +124,30 @@ def _roots(
                 is_lost[rows[position]] |= ~np.isfinite(above)
                 return excess(placed, above, rows[position])
 
-            result[rows] = find_roots(
-                at,
-                (near[0][rows], near[1][rows]),
-                (wide[0][rows], wide[1][rows]),
-                tolerance=_TOLERANCE,
-                residual=_RESIDUAL,
-            )
+            ends = (wide[0][rows], wide[1][rows])
+            if guess is not None:
+                start, slope = (values[rows] for values in guess)
+                result[rows] = secant_roots(
+                    at, start, slope, ends, tolerance=_STEP, residual=_RESIDUAL
+                )
+            left = np.flatnonzero(np.isnan(result[rows]))
+
+            def among(
+                x: FloatArray,
+                position: IntArray,
+                left: IntArray = left,
+                at: Callable[[FloatArray, IntArray], FloatArray] = at,
+            ) -> FloatArray:
+                return at(x, left[position])
+
+            if len(left):
+                result[rows[left]] = find_roots(
+                    among,
+                    (near[0][rows[left]], near[1][rows[left]]),
+                    (ends[0][left], ends[1][left]),
+                    tolerance=_TOLERANCE,
+                    residual=_RESIDUAL,
+                )
         return sum(int(pack.lengths.sum()) for pack in some)
 
     network.run(work, options, workers, progress)
