@@ -49,7 +49,8 @@ def _threads() -> ThreadPoolExecutor:
             started = threading.Barrier(n + 1)
 
             def begin() -> None:
-                torch.set_num_threads(1)  # for this thread, and for threads started later
+                torch.get_num_threads()  # torch sets a thread up at its first use, from what is
+                torch.set_num_threads(1)  # set for all; what comes after that is the thread's own
                 started.wait()
 
             _pool = ThreadPoolExecutor(n, thread_name_prefix="pricing")

@@ -23,6 +23,24 @@ def test_answers_come_in_order_and_each_thread_computes_alone() -> None:
     assert torch.get_num_threads() == before
 
 
+@pytest.mark.parametrize("used", ["", "list(in_threads(lambda n: n, range(4)))\n"])
+def test_each_thread_computes_alone_whatever_torch_is_told(used: str) -> None:
+    """In a process of its own, because other tests have started the threads of this one."""
+    program = (
+        "import torch\n"
+        "torch.set_num_threads(2)\n"
+        "from pricing.threads import in_threads\n"
+        f"{used}"
+        "def work(n):\n"
+        "    torch.rand(300, 300) @ torch.rand(300, 300)\n"
+        "    return torch.get_num_threads()\n"
+        "print(set(in_threads(work, range(20))), torch.get_num_threads())\n"
+    )
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["{1}", "2"]
+
+
 def test_no_more_workers_than_asked_are_under_way() -> None:
     under_way, most, lock = 0, 0, threading.Lock()
 
