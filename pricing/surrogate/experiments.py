@@ -6,6 +6,7 @@ training and serving cannot drift apart.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from amo.baselines.mlp import PointwiseMLPConfig
 from amo.errors import SettingsError
@@ -40,18 +41,16 @@ def _problem(coding: Coding) -> Problem:
     )
 
 
-def _operator(coding: Coding) -> AMOConfig:
-    """Return a model that maps two numbers to a field over other coordinates, cheap to decode."""
+def _operator(coding: Coding, **choices: Any) -> AMOConfig:  # noqa: ANN401  # of AMOConfig
+    """Return a model that maps two numbers to a field over other coordinates."""
     return AMOConfig(
         n_features=1,
         n_dimensions=1,
         n_query_dimensions=coding.n_queries,
         width=32,
         n_heads=2,
-        n_tokens=16,
-        n_poles=6,
-        n_blocks=2,
         state_size=8,
+        **choices,
     )
 
 
@@ -64,7 +63,7 @@ _EUROPEAN = Experiment(
     name=EUROPEAN.name,
     problem=_problem(EUROPEAN),
     kind="amo",
-    model=_operator(EUROPEAN),
+    model=_operator(EUROPEAN, n_tokens=16, n_poles=6, n_blocks=2),
     training=replace(_TRAINING, steps=12_000),
     loss=_loss(
         5e-5, {"log_moneyness": 5e-4, "volatility": 5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
@@ -74,8 +73,9 @@ _AMERICAN = Experiment(
     name=AMERICAN.name,
     problem=_problem(AMERICAN),
     kind="amo",
-    model=_operator(AMERICAN),
-    training=_TRAINING,
+    # an encoder of the size of its input, and a decoder that costs what a perceptron costs
+    model=_operator(AMERICAN, n_tokens=4, n_poles=2, n_blocks=1, decoder="modulated"),
+    training=replace(_TRAINING, steps=18_000, n_queries=512),
     loss=_loss(
         3e-5, {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
     ),

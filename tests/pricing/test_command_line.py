@@ -143,10 +143,10 @@ def test_compare_prints_a_table(book: Path, capsys: pytest.CaptureFixture[str]) 
 def test_bench_reports_its_ratios(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "engines.json"
     small = ["--contracts", "4", "--rows", "1000", "--book", "400"]
-    assert main(["bench", "--json", str(out), *small]) == 0
+    assert main(["bench", "engines", "--json", str(out), *small]) == 0
     results = json.loads(out.read_text())
     assert {"american", "frame", "fd_fast_over_quantlib_fd", "machine"} <= set(results)
-    assert main(["bench", *small]) == 0
+    assert main(["bench", "markets", "--markets", "1", "--surfaces", "2"]) == 0
     assert "times faster" in capsys.readouterr().out
 
 
