@@ -25,8 +25,10 @@ import QuantLib as ql
 
 from amo.arrays import BoolArray, FloatArray
 from pricing import bounds
-from pricing.options import Options
+from pricing.engines.base import Failures
+from pricing.options import Options, Values
 from pricing.processes import in_processes
+from pricing.progress import Advance
 
 Method = Literal["fast", "accurate", "high-precision", "fd"]
 
@@ -86,26 +88,38 @@ class QuantLibEngine:
         quantities: Sequence[str],
         *,
         workers: int | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> tuple[dict[str, FloatArray], dict[int, str]]:
+        progress: Advance = None,
+    ) -> tuple[Values, Failures]:
         """Return the named quantities of each option, and QuantLib's message where it fails.
 
         ``workers`` above one spreads the rows over that many processes where that is faster.
         """
-        chunks = [options.take(slice(i, i + _CHUNK)) for i in range(0, len(options), _CHUNK)]
         task = partial(_evaluate_chunk, method=self.method, quantities=tuple(quantities))
-        values = {name: np.full(len(options), np.nan) for name in quantities}
-        failures: dict[int, str] = {}
-        start = 0
-        for part, failed in in_processes(task, chunks, workers):
-            stop = start + len(next(iter(part.values())))
-            for name in quantities:
-                values[name][start:stop] = part[name]
-            failures.update({start + row: text for row, text in failed.items()})
-            if progress is not None:
-                progress(stop - start)
-            start = stop
-        return values, failures
+        return in_chunks(task, options, quantities, _CHUNK, workers, progress)
+
+
+def in_chunks(
+    task: Callable[[Options], tuple[Values, Failures]],
+    options: Options,
+    quantities: Sequence[str],
+    size: int,
+    workers: int | None,
+    progress: Advance,
+) -> tuple[Values, Failures]:
+    """Evaluate options chunk by chunk, in processes where that is faster."""
+    chunks = [options.take(slice(i, i + size)) for i in range(0, len(options), size)]
+    values = {name: np.full(len(options), np.nan) for name in quantities}
+    failures: Failures = {}
+    start = 0
+    for part, failed in in_processes(task, chunks, workers):
+        stop = start + len(next(iter(part.values())))
+        for name in quantities:
+            values[name][start:stop] = part[name]
+        failures.update({start + row: text for row, text in failed.items()})
+        if progress is not None:
+            progress(stop - start)
+        start = stop
+    return values, failures
 
 
 class _Pricer:

@@ -3,8 +3,8 @@
 QuantLib counts in whole days. Here the time to expiry is cut into 36,500 of them and the volatility
 is scaled to match, so that ex-dates and curve nodes fall within half an hour of where they are for
 an expiry in two years. Of two payments on a day QuantLib makes only the first: those that fall on
-one are added up. Payments in proportion are refused, because its grid cannot make them, and so is
-its own implied volatility, which forgets dividends, never used.
+one are added up. Payments in proportion are refused, because its grid cannot make them. Its own
+implied volatility forgets dividends and is never used.
 
 Its error with cash dividends is about 2e-3 at a spot of 100 on the grid used here, and grows with
 the number of payments: it interpolates in a straight line across each.
@@ -19,10 +19,11 @@ import numpy as np
 import QuantLib as ql
 
 from amo.arrays import BoolArray, FloatArray
-from pricing.engines.quantlib import Method, QuantLibEngine
+from pricing.engines.base import Failures
+from pricing.engines.quantlib import Method, QuantLibEngine, in_chunks
 from pricing.markets.slices import Slices
 from pricing.options import Options, Values
-from pricing.processes import in_processes
+from pricing.progress import Advance
 
 _DAYS = 36_500
 _LAST = ql.Date.maxDate()
@@ -54,32 +55,20 @@ class QuantLibGridEngine(QuantLibEngine):
         quantities: Sequence[str],
         *,
         workers: int | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> tuple[dict[str, FloatArray], dict[int, str]]:
+        progress: Advance = None,
+    ) -> tuple[Values, Failures]:
         """Return quantities; under markets delta and gamma are the grid's, the rest is bumped."""
         if options.slices is None:
             return super().evaluate(options, quantities, workers=workers, progress=progress)
-        chunks = [options.take(slice(i, i + _CHUNK)) for i in range(0, len(options), _CHUNK)]
         task = partial(_evaluate_chunk, quantities=tuple(quantities), steps=self.steps)
-        values = {name: np.full(len(options), np.nan) for name in quantities}
-        failures: dict[int, str] = {}
-        start = 0
-        for part, failed in in_processes(task, chunks, workers):
-            stop = start + len(next(iter(part.values())))
-            for name in quantities:
-                values[name][start:stop] = part[name]
-            failures.update({start + row: text for row, text in failed.items()})
-            if progress is not None:
-                progress(stop - start)
-            start = stop
-        return values, failures
+        return in_chunks(task, options, quantities, _CHUNK, workers, progress)
 
 
 def _evaluate_chunk(
     options: Options, quantities: tuple[str, ...], steps: tuple[int, int]
-) -> tuple[Values, dict[int, str]]:
+) -> tuple[Values, Failures]:
     values = {name: np.full(len(options), np.nan) for name in quantities}
-    failures: dict[int, str] = {}
+    failures: Failures = {}
     for row in range(len(options)):
         option = options.take(slice(row, row + 1))
         if option.slices is None:
