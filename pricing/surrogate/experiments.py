@@ -75,7 +75,7 @@ _AMERICAN = Experiment(
     kind="amo",
     # an encoder of the size of its input, and a decoder that costs what a perceptron costs
     model=_operator(AMERICAN, n_tokens=4, n_poles=2, n_blocks=1, decoder="modulated"),
-    training=replace(_TRAINING, steps=18_000, n_queries=512),
+    training=replace(_TRAINING, steps=13_000, n_queries=512),
     loss=_loss(
         3e-5, {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
     ),
