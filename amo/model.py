@@ -273,10 +273,30 @@ class AMO(nn.Module):
             return accumulated
         return self.modulator(accumulated, *_without_padding(points, features, mask), mask)
 
-    def decode(self, latent: Tensor, queries: Tensor, chunk: int | None = None) -> Tensor:
-        """Return the values at query points, at most ``chunk`` of them at a time."""
+    @property
+    def turns(self) -> bool:
+        """Whether :meth:`decode` takes encodings that turn from query to query."""
+        return self.trunk is not None
+
+    def decode(
+        self,
+        latent: Tensor,
+        queries: Tensor,
+        chunk: int | None = None,
+        turns: Tensor | None = None,
+        along: Tensor | None = None,
+    ) -> Tensor:
+        """Return the values at query points, at most ``chunk`` of them at a time.
+
+        ``turns`` (batch, k, …) and ``along`` (batch, n_queries, k) move the encoding of each query;
+        see :class:`amo.layers.modulated.Trunk`.
+        """
         if self.config.sees_input:
             raise SettingsError("this AMO sees its input where it answers: call it as a whole")
+        if turns is not None:
+            if self.trunk is None:
+                raise SettingsError("an AMO that attends has one encoding for all its queries")
+            return self.trunk(queries, latent, turns, along)
         if chunk is not None and queries.shape[1] > chunk:
             parts = queries.split(chunk, dim=1)
             return torch.cat([self.decode(latent, part) for part in parts], dim=1)

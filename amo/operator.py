@@ -91,11 +91,23 @@ class Operator(nn.Module):
         gap: Tensor | None = None,
         offset: Tensor | None = None,
         chunk: int | None = None,
+        turns: Tensor | None = None,
+        along: Tensor | None = None,
     ) -> Tensor:
-        """Return the image at query points, at most ``chunk`` of them at a time."""
+        """Return the image at query points, at most ``chunk`` of them at a time.
+
+        Where the operator :attr:`turns`, the encoding of each query may be moved along others; see
+        :meth:`amo.model.AMO.decode`.
+        """
         decode: Callable[..., Tensor] = self.model.decode  # type: ignore[assignment]
-        output = decode(latent, self.queries(queries), chunk=chunk)
+        moved = {} if turns is None else {"turns": turns, "along": along}
+        output = decode(latent, self.queries(queries), chunk=chunk, **moved)
         return self._answer(output, scale, gap, offset)
+
+    @property
+    def turns(self) -> bool:
+        """Whether :meth:`decode` takes encodings that turn from query to query."""
+        return bool(getattr(self.model, "turns", False))
 
     def use_plain_operations(self) -> None:
         """Switch the model to operations that differentiate twice, if it has a choice."""

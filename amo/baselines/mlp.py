@@ -75,10 +75,21 @@ class PointwiseMLP(nn.Module):
             raise SettingsError(f"this MLP takes {self.config.n_points} points and no padding")
         return features.flatten(1)
 
-    def decode(self, latent: Tensor, queries: Tensor, chunk: int | None = None) -> Tensor:
-        """Return the values at query points, at most ``chunk`` of them at a time."""
+    turns = True  # decode() takes encodings that turn from query to query
+
+    def decode(
+        self,
+        latent: Tensor,
+        queries: Tensor,
+        chunk: int | None = None,
+        turns: Tensor | None = None,
+        along: Tensor | None = None,
+    ) -> Tensor:
+        """Return the values at query points; see :meth:`amo.model.AMO.decode`."""
         if chunk is not None and queries.shape[1] > chunk:
             parts = queries.split(chunk, dim=1)
             return torch.cat([self.decode(latent, part) for part in parts], dim=1)
         beside = latent.unsqueeze(1).expand(-1, queries.shape[1], -1)
+        if turns is not None and along is not None:
+            beside = beside + along @ turns
         return self.layers(torch.cat([beside, queries], dim=-1))

@@ -40,12 +40,14 @@ def differentiate(
         leaves[letter].requires_grad_()
     found: dict[str, Tensor] = {}
     letters = sorted({name[0] for name in wanted})
+    turns, along = _turns(network, turned, rows)
+    further = [] if along is None else [along]
     slopes = torch.autograd.grad(
-        network.above(network.differentiable, rows, latent).sum(),
-        [leaves[letter] for letter in letters],
+        network.above(network.differentiable, rows, latent, turns, along).sum(),
+        [*(leaves[letter] for letter in letters), *further],
         create_graph=any(len(name) > 1 for name in wanted),
     )
-    for letter, slope in zip(letters, slopes, strict=True):
+    for letter, slope in zip(letters, slopes, strict=False):
         found[letter] = slope
         seconds = [name for name in wanted if len(name) > 1 and name[0] == letter]
         if seconds:
@@ -54,18 +56,38 @@ def differentiate(
             )
             found.update(zip(seconds, curvatures, strict=True))
     still = Rows(*(tensor.detach() for tensor in rows))
-    for letter, pair in turned.items():
-        found[letter] = found[letter] + _between(network, still, leaves[letter].detach(), pair)
+    for number, (letter, pair) in enumerate(turned.items()):
+        rate = leaves[letter].detach()
+        if along is None:
+            through = _between(network, still, pair)
+        else:
+            through = slopes[-1][..., number].detach()
+        found[letter] = found[letter] + rate_slope(rate) * through
     return {name: found[name].detach().cpu().numpy() for name in wanted}
 
 
-def _between(network: Network, rows: Rows, rate: Tensor, pair: Tensor) -> Tensor:
-    """Return the derivative of :meth:`Network.above` in a rate through the encoding of its state.
+def _turns(
+    network: Network, turned: dict[str, Tensor], rows: Rows
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return how encodings change with their states, and zeros to differentiate in.
 
-    A central difference in float64, exact to about eight digits. Torch's forward mode is shared by
-    all threads, and a second backward pass costs as much.
+    None for operators whose queries share one encoding.
+    """
+    if not turned or not network.differentiable.turns:
+        return None, None
+    slopes = [(pair[0] - pair[1]) / (2.0 * STEP) for pair in turned.values()]
+    turns = torch.stack(slopes, dim=1).to(network.dtype)
+    return turns, turns.new_zeros((*rows.spot.shape, len(turned)), requires_grad=True)
+
+
+def _between(network: Network, rows: Rows, pair: Tensor) -> Tensor:
+    """Return the derivative of :meth:`Network.above` in the code of a rate, through its encoding.
+
+    A central difference in float64, exact to about eight digits, for operators that attend to
+    their encoding. Torch's forward mode is shared by all threads, and a second backward pass costs
+    as much.
     """
     with torch.no_grad():
         forth, back = (network.above(network.double, rows, latent) for latent in pair)
-        slope: Tensor = rate_slope(rate) * (forth - back) / (2.0 * STEP)
+        slope: Tensor = (forth - back) / (2.0 * STEP)
     return slope

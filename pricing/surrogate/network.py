@@ -123,11 +123,21 @@ class Network:
         """Return the terms of a pack's options, on the device of the weights."""
         return Rows(*(torch.from_numpy(term[pack.rows]).to(self.device) for term in options.terms))
 
-    def above(self, operator: Operator, rows: Rows, latent: Tensor) -> Tensor:
-        """Return the values of options (states, rows) above the closed form."""
+    def above(
+        self,
+        operator: Operator,
+        rows: Rows,
+        latent: Tensor,
+        turns: Tensor | None = None,
+        along: Tensor | None = None,
+    ) -> Tensor:
+        """Return the values of options (states, rows) above the closed form.
+
+        ``turns`` and ``along`` as :meth:`amo.operator.Operator.decode` takes them.
+        """
         put, unit = mirrored(*rows, torch)
         queries = self.coding.queries(put, torch).to(latent.dtype)
-        answer = operator.decode(latent, queries).squeeze(-1).double()
+        answer = operator.decode(latent, queries, turns=turns, along=along).squeeze(-1).double()
         value = self.coding.scale(put, torch) * answer
         if self.coding.gap is not None:
             value = smaller_of(value, self.coding.gap(put, torch))

@@ -9,6 +9,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.nn import functional
 
 from amo import takenaka_malmquist as tm
+from amo.baselines.mlp import PointwiseMLP, PointwiseMLPConfig
 from amo.layers.attention import CrossAttention, StreamingSoftmax
 from amo.layers.feedforward import PositionEncoding, anchor_spacing, anchors
 from amo.layers.modulated import Modulator, Trunk
@@ -221,3 +222,37 @@ def test_a_shifted_trunk_contains_the_perceptron_on_input_and_query() -> None:
     beside = torch.cat([known.unsqueeze(1).expand(-1, 6, -1), queries], dim=-1)
     plain = trunk.last(functional.gelu(trunk.layers[1](functional.gelu(first(beside)))))
     torch.testing.assert_close(trunk(queries, modulations), plain)
+
+
+@pytest.mark.parametrize("kind", ["shift", "scale-shift"])
+def test_the_derivative_along_a_turn_is_that_of_the_encoding(
+    kind: Literal["shift", "scale-shift"],
+) -> None:
+    """Reverse mode in ``along`` gives each query its own directional derivative."""
+    torch.manual_seed(2)
+    trunk = Trunk(n_inputs=3, width=8, depth=3, n_outputs=1).double()
+    shape = (4, 3, 1 if kind == "shift" else 2, 8)
+    modulations, turn = (torch.randn(shape, dtype=DOUBLE) for _ in range(2))
+    queries = torch.randn(4, 6, 3, dtype=DOUBLE)
+    along = torch.zeros(4, 6, 1, dtype=DOUBLE, requires_grad=True)
+    answer = trunk(queries, modulations, turn.unsqueeze(1), along)
+    torch.testing.assert_close(answer, trunk(queries, modulations))
+    (slope,) = torch.autograd.grad(answer.sum(), along)
+    step = 1e-6
+    forth, back = (trunk(queries, modulations + k * step * turn) for k in (1, -1))
+    torch.testing.assert_close(slope, (forth - back) / (2 * step), rtol=1e-7, atol=1e-8)
+
+
+def test_a_perceptron_turns_with_its_input() -> None:
+    torch.manual_seed(3)
+    config = PointwiseMLPConfig(
+        n_points=2, n_features=1, n_dimensions=1, n_query_dimensions=3, width=8, depth=2
+    )
+    model = PointwiseMLP(config).double()
+    latent, turn = torch.randn(4, 2, dtype=DOUBLE), torch.randn(4, 2, dtype=DOUBLE)
+    queries = torch.randn(4, 6, 3, dtype=DOUBLE)
+    along = torch.zeros(4, 6, 1, dtype=DOUBLE, requires_grad=True)
+    answer = model.decode(latent, queries, turns=turn.unsqueeze(1), along=along)
+    (slope,) = torch.autograd.grad(answer.sum(), along)
+    forth, back = (model.decode(latent + k * 1e-6 * turn, queries) for k in (1, -1))
+    torch.testing.assert_close(slope, (forth - back) / 2e-6, rtol=1e-7, atol=1e-8)
