@@ -58,8 +58,21 @@ def _add_measuring(commands: Commands) -> None:
     """Add what says how good engines and surrogates are."""
     measure = command(commands, "bench", "ratios of the engines, measured in one run", _bench)
     measure.add_argument(
-        "what", nargs="?", choices=["engines", "markets"],
-        help="flat rates and yields, or curves and dividends; default: both",
+        "what", nargs="?", choices=["engines", "markets", "rivals"],
+        help="engines under flat rates, engines under curves and dividends (default: both), or the "
+        "American surrogate and its rivals trained for the same minutes",
+    )  # fmt: skip
+    measure.add_argument(
+        "--minutes", type=float, default=6.0, metavar="M", help="for each rival, default 6"
+    )
+    measure.add_argument("--seeds", type=count, default=3, metavar="N", help="default 3")
+    measure.add_argument(
+        "--data", type=Path, default=Path("data/american"), metavar="DIR",
+        help="what rivals learn, default data/american",
+    )  # fmt: skip
+    measure.add_argument(
+        "--out", type=Path, default=Path("runs/rivals"), metavar="DIR",
+        help="where rivals are trained, default runs/rivals",
     )  # fmt: skip
     add_json(measure)
     measure.add_argument(
@@ -121,6 +134,12 @@ def _add_training(commands: Commands) -> None:
 def _bench(args: argparse.Namespace) -> int:
     from pricing import bench, bench_markets
 
+    if args.what == "rivals":
+        from pricing.analysis import rivals
+
+        table = rivals.run(args.data, args.out, args.minutes, args.seeds, say)
+        publish(table, rivals.as_text, args.json)
+        return 0
     if args.what == "markets":
         found = bench_markets.run(args.markets, args.surfaces)
         publish(found, bench_markets.as_text, args.json)

@@ -18,6 +18,7 @@ from amo.operator import Operator
 from amo.training import loop
 from amo.training.distributed import Workers
 from amo.training.loop import TrainingConfig
+from amo.training.losses import Loss, relative_l2_loss
 
 _PLAN = "plan.json"
 _WARM_UP, _TIMED = 4, 8.0  # steps and seconds over which the pace is measured
@@ -50,7 +51,12 @@ def plan(
 
 
 def seconds_per_step(
-    operator: Operator, train: Dataset, read: Read, config: TrainingConfig, workers: Workers
+    operator: Operator,
+    train: Dataset,
+    read: Read,
+    config: TrainingConfig,
+    workers: Workers,
+    loss: Loss = relative_l2_loss,
 ) -> float:
     """Return the seconds per training step, by training a copy of an operator."""
     trained = copy.deepcopy(operator)
@@ -65,6 +71,7 @@ def seconds_per_step(
             out=Path(scratch),
             read=read,
             workers=workers,
+            loss=loss,
         )
         seconds = _clock(workers) - start
     if trial.reason != "finished":

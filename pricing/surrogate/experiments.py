@@ -99,6 +99,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 }
 
 
+def attending(experiment: Experiment) -> Experiment:
+    """Return an experiment with the first generation's model: its decoder attends to tokens."""
+    return replace(experiment, model=_operator(AMERICAN, n_tokens=16, n_poles=6, n_blocks=2))
+
+
 def experiment_named(name: str) -> Experiment:
     """Return the experiment of that name."""
     if name not in EXPERIMENTS:

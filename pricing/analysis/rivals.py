@@ -1,0 +1,122 @@
+"""The surrogate and its rivals on the same labels, for the same minutes, with several seeds.
+
+Each rival takes the steps that fill its minutes of computing, measured before it starts; the best
+weights on validation are scored on market states that no rival has seen. A stopped table goes on
+where it stopped, because each rival's run does.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypedDict
+
+from amo.benchmarks.budget import plan, seconds_per_step
+from amo.benchmarks.contestants import n_parameters
+from amo.data.datasets import Dataset
+from amo.errors import StoppedError
+from amo.experiment import Experiment, evaluate, train
+from amo.operator import Operator
+from amo.training.distributed import Workers
+from amo.training.loop import TrainingConfig
+from pricing.surrogate.experiments import EXPERIMENTS, attending
+
+_VALIDATIONS = 4
+STRIKE = 100.0  # errors are stated for
+
+
+class RivalRow(TypedDict):
+    """One model with one seed: its error on unseen market states, for a strike of 100."""
+
+    model: str
+    seed: int
+    parameters: int
+    steps: int
+    seconds_per_step: float
+    rmse: float
+    largest: float
+
+
+class RivalResults(TypedDict):
+    """All models and seeds: docs/results/rivals.json."""
+
+    command: str
+    minutes: float
+    hardware: str
+    rows: list[RivalRow]
+
+
+def rivals() -> Mapping[str, Experiment]:
+    """Return the contestants: the shipped form, the attending one, and a perceptron."""
+    ours = EXPERIMENTS["american"]
+    return {
+        "amo": ours,
+        "amo, attending": attending(ours),
+        "mlp": replace(EXPERIMENTS["american-mlp"], training=ours.training),
+    }
+
+
+def run(
+    data: Path, out: Path, minutes: float, n_seeds: int, say: Callable[[str], None]
+) -> RivalResults:
+    """Train every rival with every seed into folders below ``out``."""
+    rows: list[RivalRow] = []
+    hardware = ""
+    for seed in range(n_seeds):
+        for name, experiment in rivals().items():
+            say(f"{name}, seed {seed}: {minutes:g} minutes")
+            folder = out / f"{name.replace(', ', '-')}-{seed}"
+            row, hardware = _trained(name, experiment, seed, data, folder, minutes)
+            say(f"    RMSE {row['rmse']:.2e} after {row['steps']:,} steps")
+            rows.append(row)
+    return {
+        "command": f"python -m pricing bench rivals --minutes {minutes:g} --seeds {n_seeds}",
+        "minutes": minutes,
+        "hardware": hardware,
+        "rows": rows,
+    }
+
+
+def _trained(
+    name: str, experiment: Experiment, seed: int, data: Path, folder: Path, minutes: float
+) -> tuple[RivalRow, str]:
+    config = replace(experiment.training, seed=seed)
+    pace, hardware = 0.0, ""
+
+    def settled(operator: Operator, dataset: Dataset, workers: Workers) -> TrainingConfig:
+        nonlocal pace, hardware
+        hardware = workers.hardware
+
+        def seconds_of(n: int) -> float:
+            some = replace(config, steps=n)
+            read, loss = experiment.problem.read, experiment.loss
+            return seconds_per_step(operator, dataset, read, some, workers, loss)
+
+        identity = {"rival": name, "seed": seed, "minutes": minutes, "hardware": hardware}
+        steps, pace = plan(seconds_of, folder, identity, minutes=minutes, steps=None)
+        every = max(1, -(-steps // _VALIDATIONS))
+        return replace(config, steps=steps, validate_every=every, save_every=max(1, steps // 10))
+
+    found = train(replace(experiment, training=config), data=data, out=folder, plan=settled)
+    if not found.is_finished:
+        raise StoppedError(f"{name}, seed {seed} was stopped: the same command goes on from there")
+    scores = evaluate(folder, data, "test", problem=experiment.problem)
+    return {
+        "model": name,
+        "seed": seed,
+        "parameters": n_parameters(experiment.recipe),
+        "steps": found.steps,
+        "seconds_per_step": pace,
+        "rmse": STRIKE * scores["rmse"],
+        "largest": STRIKE * scores["largest_error"],
+    }, hardware
+
+
+def as_text(results: RivalResults) -> str:
+    """Return the rows in plain text."""
+    head = f"{results['minutes']:g} minutes each, {results['hardware']}, strike 100"
+    rows = (
+        f"  {row['model']}, seed {row['seed']}: RMSE {row['rmse']:.2e}, largest "
+        f"{row['largest']:.1e}, {row['steps']:,} steps, {1e3 * row['seconds_per_step']:.0f} ms each"
+        for row in results["rows"]
+    )
+    return "\n".join([head, *rows])
