@@ -18,7 +18,7 @@ from amo.layers.aggregation import CoefficientSource, aggregate
 from amo.layers.attention import CrossAttention
 from amo.layers.feedforward import anchor_spacing
 from amo.layers.lifting import Lifting
-from amo.layers.modulated import ModulationKind, Modulator, Trunk
+from amo.layers.modulated import ModulationKind, Modulator, Trunk, in_chunks
 from amo.layers.places import Places
 from amo.layers.projection import OutputProjection
 from amo.layers.rkhs_map import RKHSMap
@@ -293,14 +293,13 @@ class AMO(nn.Module):
         """
         if self.config.sees_input:
             raise SettingsError("this AMO sees its input where it answers: call it as a whole")
-        if turns is not None:
-            if self.trunk is None:
-                raise SettingsError("an AMO that attends has one encoding for all its queries")
-            return self.trunk(queries, latent, turns, along)
+        if turns is not None and self.trunk is None:
+            raise SettingsError("an AMO that attends has one encoding for all its queries")
         if chunk is not None and queries.shape[1] > chunk:
-            parts = queries.split(chunk, dim=1)
-            return torch.cat([self.decode(latent, part) for part in parts], dim=1)
-        return self._attend(queries, latent) if self.trunk is None else self.trunk(queries, latent)
+            return in_chunks(self.decode, latent, queries, chunk, turns, along)
+        if self.trunk is None:
+            return self._attend(queries, latent)
+        return self.trunk(queries, latent, turns, along)
 
     def _attend(self, queries: Tensor, latent: Tensor, features: Tensor | None = None) -> Tensor:
         """Answer by attention from queries to tokens."""

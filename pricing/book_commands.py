@@ -114,7 +114,12 @@ def _add_whole(commands: Commands) -> None:
     )  # fmt: skip
     surface.add_argument("--years", action="store_true", help="--times are years from now")
     surface.add_argument("--greeks", action="store_true", help="delta gamma vega theta rho")
-    _add_errors(surface)
+    surface.add_argument(
+        "--errors",
+        default="raise",
+        choices=["raise", "coerce"],
+        help="raise: stop at bad rows and list them; coerce: leave their values empty",
+    )
 
     ladder = command(commands, "ladder", "a book's risk by curve node and dividend", _ladder)
     _add_book(ladder)

@@ -1,6 +1,7 @@
 """Reading a book: under markets, if its rows name underlyings, and with dates for expiries."""
 
 import datetime as dt
+import numbers
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -46,6 +47,8 @@ def read_book(
     ``assumed``, or if that is None the caller's caller gets an :class:`AssumptionWarning`.
     """
     texts: list[str] = []
+    if not isinstance(expiry_time, dt.time):
+        raise SettingsError(f"expiry_time= takes a datetime.time, got {expiry_time!r}")
     seen = None if as_of is None else clock.moment(as_of, "as_of")
     if markets is not None:
         found = _read_under(frame, markets, columns, unread, exercise, seen, expiry_time, texts)
@@ -85,22 +88,23 @@ def _read_under(
     """
     if not isinstance(frame, pd.DataFrame):
         raise OptionFrameError(f"expected a pandas DataFrame, got {type(frame).__name__}")
-    if not markets or not all(isinstance(market, Market) for market in markets.values()):
-        raise SettingsError('markets= takes a mapping of names to Market, {"AAPL": Market(…)}')
+    check_markets(markets)
     problems: list[BadRows] = []
-    number = _numbers(frame, list(markets), problems)
+    number = market_numbers(frame, list(markets), problems)
     values = list(markets.values())
     overrides = {k: v for k, v in (columns or {}).items() if k not in _FROM_MARKET}
     found = find_columns(frame.columns, overrides, (*unread, *_FROM_MARKET))
     plain = pd.DataFrame({name: frame[label] for name, label in found.items()}, index=frame.index)
     own = candidates("spot", list(frame.columns), columns or {})
+    if len(own) > 1 or (columns and "spot" in columns and not own):
+        find_columns(frame.columns, columns, tuple({*unread, "rate", "dividend_yield"}))  # refuses
     spots = np.array([market.spot for market in values])[np.maximum(number, 0)]
     plain["spot"] = frame[own[0]] if len(own) == 1 else spots
     moments = [as_of if market.as_of is None else market.as_of for market in values]
     plain["expiry"] = _years(plain["expiry"], moments, number, expiry_time, problems)
     numeric = pd.to_numeric(plain["spot"], errors="coerce").to_numpy(np.float64)
     expiry = plain["expiry"].to_numpy(np.float64)
-    is_known = (number >= 0) & (expiry > 0) & (numeric > 0)
+    is_known = (number >= 0) & (expiry >= 0) & (numeric > 0)
     slices = Slices.of(values, np.maximum(number, 0), np.where(is_known, expiry, 1.0))
     spots = np.where(is_known, numeric, 1.0)
     rate, dividend_yield, is_ruined = slices.flat_terms(spots, expiry)
@@ -110,15 +114,29 @@ def _read_under(
         problems.append(BadRows("underlying", reason, ruined))
     plain["rate"] = np.where(is_known & ~is_ruined, rate, 0.0)
     plain["dividend_yield"] = np.where(is_known & ~is_ruined, dividend_yield, 0.0)
-    options, more = read_options(plain, unread=unread, exercise=exercise, assumed=assumed)
+    texts: list[str] = []
+    options, more = read_options(plain, unread=unread, exercise=exercise, assumed=texts)
+    made = ("rate is", "dividend_yield is")  # by us, from the market: they are not in per cent
+    assumed += [text for text in texts if not text.startswith(made)]
     return options.with_slices(slices), [*problems, *more]
 
 
-def _numbers(frame: pd.DataFrame, names: list[str], problems: list[BadRows]) -> IntArray:
-    """Return the number of each row's market, -1 where there is none."""
-    label = next(
-        (c for name in _UNDERLYING for c in frame.columns if str(c).strip().lower() == name), None
-    )
+def check_markets(markets: object) -> None:
+    """Raise SettingsError unless it maps names to markets."""
+    is_right = isinstance(markets, Mapping) and bool(markets)
+    if not is_right or not all(
+        isinstance(name, str) and isinstance(market, Market)
+        for name, market in markets.items()  # type: ignore[attr-defined]
+    ):
+        raise SettingsError('markets= takes a mapping of names to Market, {"AAPL": Market(…)}')
+
+
+def market_numbers(frame: pd.DataFrame, names: Sequence[str], problems: list[BadRows]) -> IntArray:
+    """Return the number of each row's market, -1 where there is none, which is a problem."""
+    labels = [c for name in _UNDERLYING for c in frame.columns if str(c).strip().lower() == name]
+    if len(labels) != len(set(labels)):
+        raise OptionFrameError(f"several columns are called {labels[0]!r}: drop all but one")
+    label = labels[0] if labels else None
     if label is None:
         if len(names) == 1:  # one market for all rows
             return np.zeros(len(frame), dtype=np.intp)
@@ -149,9 +167,14 @@ def _years(
 
     Every kind of date is read once a moment. Rows without a moment count as bad already.
     """
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+    is_number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    if is_number and not pd.api.types.is_complex_dtype(column):
         return column.to_numpy(np.float64, na_value=np.nan)
-    codes, cells = pd.factorize(column.astype(object))
+    cells_given = column.astype(object)
+    try:
+        codes, cells = pd.factorize(cells_given)
+    except TypeError:  # lists and other cells without a hash
+        codes, cells = pd.factorize(cells_given.map(str))
     kinds, kind = np.unique(np.stack([np.maximum(number, 0), codes]), axis=1, return_inverse=True)
     years = np.ones(kinds.shape[1])
     for place, (moment, code) in enumerate(kinds.T.tolist()):
@@ -165,10 +188,11 @@ def _years(
 
 def _expiry(moment: dt.datetime | None, cell: object, close: dt.time) -> float:
     """Return the years to one expiry: a text may hold a number of years."""
-    if isinstance(cell, str | float | int) and not isinstance(cell, bool):
+    is_flag = isinstance(cell, bool | np.bool_)
+    if isinstance(cell, str | numbers.Real) and not is_flag:
         try:
             return float(cell)
-        except ValueError:
+        except (ValueError, OverflowError):
             pass
     if moment is None:
         raise SettingsError(

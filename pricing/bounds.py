@@ -121,16 +121,20 @@ def greek_bounds(options: Options, name: str) -> tuple[FloatArray | float, Float
 def project_under_market(options: Options, values: Mapping[str, FloatArray]) -> Values:
     """Return prices and Greeks within what holds under any curves and dividends; NaN stays NaN.
 
-    A price is positive and at most the spot (call) or the strike (put; more where rates are
-    negative), an American one at least what exercise pays; gamma and vega are positive.
+    A price is positive and at most the spot (call; more where holding it earns) or the strike (put;
+    more where rates are negative), an American one at least what exercise pays; gamma and vega are
+    positive.
     """
     bounded = dict(values)
     held = options.strike * np.maximum(np.exp(-options.rate * options.expiry), 1.0)
-    most = np.where(options.is_call, options.spot, held)
+    grown = np.ones(len(options))
+    if options.slices is not None:
+        grown = np.exp(options.slices.largest_carry(options.expiry))
+    most = np.where(options.is_call, options.spot * grown, held)
     paid = intrinsic(options.spot, options.strike, options.is_call)
     limits: dict[str, tuple[FloatArray | float, FloatArray | float]] = {
         "price": (np.where(options.is_american, paid, 0.0), np.maximum(most, paid)),
-        "delta": (np.where(options.is_call, 0.0, -1.0), np.where(options.is_call, 1.0, 0.0)),
+        "delta": (np.where(options.is_call, 0.0, -grown), np.where(options.is_call, grown, 0.0)),
         "gamma": (0.0, np.inf),
         "vega": (0.0, np.inf),
     }

@@ -10,7 +10,8 @@ cut by later proportions, s = σ√T and s_i = s (1 - t_i / T),
 
 where Var is the variance of the terminal spot at z*, over the bridge. Without cash it is the
 Black–Scholes formula, exactly; puts follow by parity with the schedule's forward. The error left is
-a small share of the last term, and is stated as such.
+a small share of the last term, and is stated as such. So is what the formula misses where the spot
+may fall to zero: at most the value of the payments that the spot cannot make.
 """
 
 from collections.abc import Sequence
@@ -100,7 +101,7 @@ def _price_all(
     price: FloatArray,
     spread: FloatArray,
 ) -> None:
-    """Write prices and the last term of each; ``rate`` and ``borrow`` are integrals to expiry.
+    """Write prices and what they may miss; ``rate`` and ``borrow`` are integrals to expiry.
 
     ``carry`` (options, payments) is the integral of borrow - rate to each payment.
     """
@@ -129,10 +130,14 @@ def _price_all(
         if variance > 0.0:
             last_term = 0.5 * exp(-0.5 * z * z) / sqrt(2.0 * pi) * variance / slope
         kept = exp(-borrow[row])
+        missed = 0.0
+        if paid > 0.0:  # a put on the spot, struck at all payments
+            z_0 = (log(paid / asset) + 0.5 * s * s) / s
+            missed = paid * _normal(z_0) - asset * _normal(z_0 - s)
         if not is_call[row]:
             value -= asset - paid - target
         price[row] = max(kept * (value + last_term), 0.0)
-        spread[row] = kept * last_term
+        spread[row] = kept * (_SHARE * last_term + max(missed, 0.0))
 
 
 def _prices(
@@ -144,7 +149,7 @@ def _prices(
     rate: float = 0.0,
     borrow: float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return prices and last terms with spot and volatility scaled and rates shifted."""
+    """Return prices and what they may miss, with spot and volatility scaled and rates shifted."""
     price, spread = np.empty(len(options)), np.empty(len(options))
     time = slices.time
     carry = slices.borrow_integral(time) - slices.rate_integral(time) + (borrow - rate) * time
@@ -173,10 +178,10 @@ def evaluate(options: Options, slices: Slices, quantities: Sequence[str]) -> Val
     Greeks are central differences of the formula, in float64.
     """
     wanted = set(quantities)
-    price, spread = _prices(options, slices)
+    price, missed = _prices(options, slices)
     found: Values = {
         "price": price,
-        "price_error": _SHARE * np.abs(spread) + _ROUNDING * options.strike,
+        "price_error": np.abs(missed) + _ROUNDING * options.strike,
     }
     if wanted & {"delta", "gamma", "theta", "charm", "vanna"}:
         h = _SPOT * options.spot

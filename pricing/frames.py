@@ -90,8 +90,8 @@ def price_frame(
     markets
         ``{"AAPL": Market(…)}``: curves and dividends by underlying. The column ``underlying``
         picks the market of a row; spot, rate and dividend_yield are then not needed (a spot column
-        overrides the market's), and expiries may be dates. Engines "fd", "fd-fast" and, for
-        European options, "analytic" price under markets.
+        overrides the market's), and expiries may be dates. Engines "fd", "fd-fast", "quantlib-fd"
+        and, for European options, "analytic" price under markets.
     as_of
         The moment at which the book is seen, where no market says: expiries may then be dates.
     expiry_time
@@ -174,12 +174,7 @@ def implied_vol_frame(
     added = ["implied_volatility", "engine", "error"]
     added += ["implied_volatility_error"] * error_bars
     _check_request(frame, added, errors, "natural")
-    n_columns = sum(label == price_column for label in getattr(frame, "columns", ()))
-    if n_columns != 1:
-        raise OptionFrameError(
-            f"{n_columns} columns {price_column!r} of quotes where one is needed; the frame has "
-            f"{list(getattr(frame, 'columns', ()))}: pass price_column="
-        )
+    _check_quotes(frame, price_column)
     _check_choice("out_of_domain", out_of_domain, ("fallback", "nan"))
     options, problems = read_book(
         frame,
@@ -218,6 +213,15 @@ def implied_vol_frame(
     result["engine"] = pd.Categorical(names)
     result["error"] = error_texts(len(frame), problems)
     return result
+
+
+def _check_quotes(frame: pd.DataFrame, price_column: Hashable) -> None:
+    n_columns = sum(label == price_column for label in getattr(frame, "columns", ()))
+    if n_columns != 1:
+        raise OptionFrameError(
+            f"{n_columns} columns {price_column!r} of quotes where one is needed; the frame has "
+            f"{list(getattr(frame, 'columns', ()))}: pass price_column="
+        )
 
 
 def _volatility_error(engine: Engine, options: Options, volatility: FloatArray) -> FloatArray:

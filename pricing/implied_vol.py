@@ -9,7 +9,7 @@ import numpy.typing as npt
 from amo.arrays import FloatArray
 from pricing import black_scholes, bounds
 from pricing.columns import BadRows
-from pricing.engines.base import Engine, Inverts, closed_form, evaluate
+from pricing.engines.base import Engine, Inverts, TakesMarkets, closed_form, evaluate
 from pricing.engines.registry import get_engine
 from pricing.options import Options
 from pricing.roots import find_roots, secant_roots
@@ -44,8 +44,9 @@ def implied_volatility(
     """Return the volatility at which each option is worth its price; NaN with a reason if none.
 
     ``options.volatility`` is not read. A bounded engine inverts the rows in its domain; the rest
-    fall back to the formula and QuantLib, if wanted. Otherwise European options are inverted by the
-    closed form whatever the engine, and American ones by a bracketed search on the engine's prices.
+    fall back to the formula and QuantLib, under markets to "fd", if wanted. Otherwise European
+    options are inverted by the closed form whatever the engine, and American ones, or all under
+    markets, by a search on the engine's prices.
     An American time value below 1e-6 of the strike is smaller than the errors of the engines that
     would have to explain it, and gets no volatility.
     """
@@ -73,7 +74,8 @@ def implied_volatility(
     rows = np.flatnonzero(~(dead | below | above | faint))
     if progress is not None:
         progress(len(options) - len(rows))
-    if isinstance(engine, Inverts):
+    is_flat = options.slices is None or isinstance(engine, TakesMarkets)
+    if isinstance(engine, Inverts) and is_flat:
         own, failures = engine.implied_volatility(
             options.take(rows), price[rows], workers=workers, progress=progress
         )
@@ -92,6 +94,12 @@ def implied_volatility(
             found.problems.extend([BadRows("price", reason, rows)] if len(rows) else [])
             return found
         engine, progress = get_engine("quantlib"), None  # its rows are counted already
+    elif isinstance(engine, Inverts):
+        if not falls_back:
+            reason = f'engine "{engine.name}" does not price under markets'
+            found.problems.extend([BadRows("price", reason, rows)] if len(rows) else [])
+            return found
+        engine = get_engine("fd")
     _solve(engine, options, price, rows, found, workers, progress)
     return found
 

@@ -74,9 +74,10 @@ def secant_roots(
             is_better = is_apart & np.isfinite(secant) & (secant > 0)
             gradient[rows] = np.where(is_better, secant, gradient[rows])
             step = -value / gradient[rows]
+        is_exact = np.abs(value) <= residual
         after = np.clip(x[rows] + step, limits[0][rows], limits[1][rows])
-        is_solved = (np.abs(value) <= residual) | (np.abs(after - x[rows]) <= tolerance)
-        found[rows[is_solved]] = after[is_solved]
+        is_solved = is_exact | (np.abs(step) <= tolerance)  # a step cut short at a limit is no end
+        found[rows[is_solved]] = np.where(is_exact, x[rows], after)[is_solved]
         before[rows], value_before[rows] = x[rows], value
         x[rows] = after
         rows = rows[~is_solved & np.isfinite(after)]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from amo.errors import SettingsError
+from amo.layers.modulated import in_chunks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +88,7 @@ class PointwiseMLP(nn.Module):
     ) -> Tensor:
         """Return the values at query points; see :meth:`amo.model.AMO.decode`."""
         if chunk is not None and queries.shape[1] > chunk:
-            parts = queries.split(chunk, dim=1)
-            return torch.cat([self.decode(latent, part) for part in parts], dim=1)
+            return in_chunks(self.decode, latent, queries, chunk, turns, along)
         beside = latent.unsqueeze(1).expand(-1, queries.shape[1], -1)
         if turns is not None and along is not None:
             beside = beside + along @ turns

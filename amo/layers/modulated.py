@@ -5,6 +5,7 @@ then costs the trunk alone, and a trunk that is only shifted is a multilayer per
 depend on the input function: a perceptron on input and query is a special case of it.
 """
 
+from collections.abc import Callable
 from typing import Literal, cast
 
 import torch
@@ -97,3 +98,23 @@ class Trunk(nn.Module):
             else:
                 h = functional.gelu(h @ weight + bias)
         return self.last(h)
+
+
+def in_chunks(
+    decode: Callable[..., Tensor],
+    latent: Tensor,
+    queries: Tensor,
+    chunk: int,
+    turns: Tensor | None,
+    along: Tensor | None,
+) -> Tensor:
+    """Decode at most ``chunk`` queries at a time."""
+    parts = queries.split(chunk, dim=1)
+    moves = [None] * len(parts) if along is None else along.split(chunk, dim=1)
+    return torch.cat(
+        [
+            decode(latent, part, turns=turns, along=move)
+            for part, move in zip(parts, moves, strict=True)
+        ],
+        dim=1,
+    )

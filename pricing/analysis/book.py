@@ -59,6 +59,8 @@ def check_frame(
         frame, columns, unread, exercise, markets=markets, as_of=as_of, assumed=assumed
     )
     if quantity is not None:
+        if quantity not in frame.columns:
+            raise OptionFrameError(f"no column {quantity!r} of positions: {list(frame.columns)}")
         read_numbers("quantity", frame[quantity], problems)
     parts = [
         pd.DataFrame({"position": p.rows, "column": p.column, "reason": p.reason}) for p in problems
@@ -106,6 +108,11 @@ def exposure(
         expiry_time=expiry_time,
     )
     held = quantities_of(priced, quantity)
+    needed = ("price", "delta", "gamma", "vega", "theta", "rho")
+    if missing := [name for name in needed if name not in priced.columns]:
+        raise OptionFrameError(
+            f"exposure needs what price_frame adds, and the frame has no {', '.join(missing)}"
+        )
     one_percent = 0.01 * options.spot
     sizes = {
         "value": priced["price"],
@@ -169,7 +176,9 @@ def scenario_grid(
     good, held = options.take(is_good), quantities_of(frame, quantity)[is_good]
 
     def value(moved: Options) -> FloatArray:
-        routes, _ = send(chosen, moved, np.ones(len(moved), dtype=np.bool_), out_of_domain)
+        routes, refused = send(chosen, moved, np.ones(len(moved), dtype=np.bool_), out_of_domain)
+        if refused and not any(len(route.rows) for route in routes):
+            raise OptionFrameError.from_problems(refused, frame.index[is_good])
         return follow(routes, moved, ("price",), None, None)[0]["price"]
 
     now = value(good)

@@ -12,7 +12,7 @@ import pandas as pd
 from amo.arrays import FloatArray
 from amo.errors import SettingsError
 from pricing.books import read_book
-from pricing.columns import OptionFrameError
+from pricing.columns import BadRows, OptionFrameError
 from pricing.engines.base import FIVE_GREEKS, Engine, evaluate, refused
 from pricing.engines.registry import get_engine
 from pricing.frames import check_workers
@@ -103,6 +103,7 @@ def compare_frame(
     )
     if problems:
         raise OptionFrameError.from_problems(problems, frame.index)
+    _require_some(chosen[names.index(truth)], options, frame)
     quantities = ("price", *dict.fromkeys((*greeks, "vega")))
     values, seconds = {}, {}
     for engine in chosen:
@@ -131,6 +132,14 @@ def compare_frame(
         errors=errors,
         places=label_regions(options),
     )
+
+
+def _require_some(engine: Engine, options: Options, frame: pd.DataFrame) -> None:
+    """Raise where the reference prices no row at all, with its reasons."""
+    asked = refused(engine, options)
+    if asked and np.any([mask for mask, _ in asked], axis=0).all():
+        reasons = [BadRows("engine", text, np.flatnonzero(mask)) for mask, text in asked]
+        raise OptionFrameError.from_problems(reasons, frame.index)
 
 
 def _timed(

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from pricing.analysis.book import quantities_of
-from pricing.columns import OptionFrameError
+from pricing.books import check_markets, market_numbers
+from pricing.columns import BadRows, OptionFrameError
 from pricing.engines.base import Engine
 from pricing.frames import price_frame
 from pricing.markets.clock import CLOSE
@@ -58,15 +59,17 @@ def ladder_frame(
         rate or of the borrow at that node, or for one unit of cash of that dividend. Central
         differences: two prices of the underlying's rows for each line.
     """
+    if not isinstance(book, pd.DataFrame):
+        raise OptionFrameError(f"expected a pandas DataFrame, got {type(book).__name__}")
+    check_markets(markets)
+    problems: list[BadRows] = []
+    number = market_numbers(book, list(markets), problems)
+    if problems:
+        raise OptionFrameError.from_problems(problems, book.index)
     held = quantities_of(book, quantity)
-    label = next((c for c in book.columns if str(c).strip().lower() == "underlying"), None)
-    if label is None and len(markets) > 1:
-        raise OptionFrameError("a ladder over several markets needs the column underlying")
     lines = []
-    for name, market in markets.items():
-        mine = np.ones(len(book), dtype=np.bool_)
-        if label is not None:
-            mine = (book[label] == name).to_numpy()
+    for place, (name, market) in enumerate(markets.items()):
+        mine = number == place
         if not mine.any():
             continue
 

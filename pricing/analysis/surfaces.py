@@ -10,7 +10,7 @@ import pandas as pd
 from amo.arrays import FloatArray, IntArray
 from amo.errors import SettingsError
 from pricing.books import read_book
-from pricing.columns import Errors, OptionFrameError, good_rows
+from pricing.columns import BadRows, Errors, OptionFrameError, good_rows
 from pricing.engines import registry
 from pricing.engines.base import Engine, HasSurface, bounded, evaluate
 from pricing.frames import Greeks, check_workers, greek_names
@@ -63,7 +63,8 @@ def surface_frame(
         The moments: shares of the time to expiry, 0 for now and 1 for expiry ("share"), or years
         from now ("years"). A number means that many from now to expiry.
     errors
-        "raise": one bad row raises; "coerce": its values are NaN.
+        "raise": a row that is bad, or of which some point has no price, raises; "coerce": those
+        values are NaN.
     as_arrays
         Return a dict of arrays instead of a tidy frame.
     progress
@@ -110,7 +111,9 @@ def surface_frame(
     total = sum(len(route.rows) for route in routes) * len(moments) * len(spots)
     with progress_bar(progress, total, "surfaces") as advance:
         for route in routes:
-            _follow(route, options, mesh, values, out_of_domain, workers, advance)
+            problems += _follow(route, options, mesh, values, out_of_domain, workers, advance)
+    if problems and errors == "raise":
+        raise OptionFrameError.from_problems(problems, book.index)
     arrays = {"spot": mesh.spot, "time": mesh.time, **values}
     return arrays if as_arrays else _tidy(arrays, book.index)
 
@@ -142,18 +145,23 @@ def _follow(
     out_of_domain: OutOfDomain,
     workers: int | None,
     advance: Advance,
-) -> None:
-    """Price the contracts of one route at all their points, into ``values``."""
+) -> list[BadRows]:
+    """Price the contracts of one route at all their points, into ``values``; return what failed."""
+    problems: list[BadRows] = []
     n_points = mesh.spot.shape[1] * mesh.time.shape[1]
     size = max(1, _POINTS // n_points)
     for start in range(0, len(route.rows), size):
         rows = route.rows[start : start + size]
-        if isinstance(route.engine, HasSurface):
-            _by_surface(route.engine, route.engine.surface, options, rows, mesh, values, workers)
+        engine = route.engine
+        if isinstance(engine, HasSurface) and set(values) <= set(engine.surface_quantities):
+            _by_surface(route.engine, engine.surface, options, rows, mesh, values, workers)
         else:
-            _by_points(route.engine, options, rows, mesh, values, out_of_domain, workers)
+            problems += _by_points(
+                route.engine, options, rows, mesh, values, out_of_domain, workers
+            )
         if advance is not None:
             advance(len(rows) * n_points)
+    return problems
 
 
 def _points(options: Options, rows: IntArray, mesh: _Mesh) -> Options:
@@ -177,12 +185,19 @@ def _by_points(
     values: Values,
     out_of_domain: OutOfDomain,
     workers: int | None,
-) -> None:
+) -> list[BadRows]:
     points = _points(options, rows, mesh)
-    routes, _ = send(engine, points, points.expiry >= 0, out_of_domain)
-    found, _ = follow(routes, points, list(values), workers, None)
+    routes, refused = send(engine, points, points.expiry >= 0, out_of_domain)
+    found, failed = follow(routes, points, list(values), workers, None)
     for name, column in found.items():
         values[name][rows] = column.reshape(values[name][rows].shape)
+    n_points = len(points) // len(rows)
+    return [
+        BadRows(
+            each.column, f"at some points: {each.reason}", np.unique(rows[each.rows // n_points])
+        )
+        for each in (*refused, *failed)
+    ]
 
 
 def _by_surface(

@@ -24,15 +24,25 @@ class AnalyticEngine:
     stated_error: str = "nothing without cash dividends; with them what the expansion leaves out"
 
     def refusals(self, options: Options) -> Refusals:
-        """Refuse American options: there is no formula."""
+        """Refuse American options, for which there is no formula, and spots below the dividends."""
+        is_ruined = np.zeros(len(options), dtype=np.bool_)
+        if options.slices is not None:
+            is_ruined = options.slices.flat_terms(options.spot, options.expiry)[2]
         return [
+            (
+                is_ruined & ~options.is_american,
+                (
+                    "the dividends before expiry are worth more than the spot, where the formula "
+                    'does not hold: use engine="fd"'
+                ),
+            ),
             (
                 options.is_american,
                 (
                     "the analytic engine prices European options only: for American ones use "
                     'engine="fd" or engine="quantlib"'
                 ),
-            )
+            ),
         ]
 
     def evaluate(

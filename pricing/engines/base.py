@@ -28,6 +28,7 @@ import numpy as np
 
 from amo.arrays import BoolArray, FloatArray
 from pricing import black_scholes, bounds
+from pricing.markets.slices import Slices
 from pricing.options import Options, Values
 from pricing.progress import Advance
 
@@ -137,6 +138,10 @@ class TakesMarkets(Protocol):
 class HasSurface(Protocol):
     """Gives V(S, t) of a contract at many spots and moments faster than point by point."""
 
+    @property
+    def surface_quantities(self) -> Sequence[str]:
+        """What it gives so; the rest is asked point by point."""
+
     def surface(
         self,
         options: Options,
@@ -214,11 +219,28 @@ def evaluate(
 
 
 def _expired(options: Options, quantities: Sequence[str]) -> Values:
+    if options.slices is not None and options.slices.n_payments.any():
+        options = _after_payments(options, options.slices)
     values = closed_form(options, [name for name in quantities if name in QUANTITIES])
     if "theta" in values:
         early = np.minimum(values["theta"], 0.0)
         values["theta"] = np.where(options.is_american, early, values["theta"])
     return {name: values.get(name, np.zeros(len(options))) for name in quantities}
+
+
+def _after_payments(options: Options, slices: Slices) -> Options:
+    """Return options at expiry with the spot after what is paid then.
+
+    An American one is exercised before, if that is better.
+    """
+    spot = options.spot
+    for cash, proportion in zip(slices.cash.T, slices.proportion.T, strict=True):
+        spot = np.maximum((1.0 - proportion) * spot - cash, 0.0)
+    spot = np.maximum(spot, 1e-12 * options.strike)  # its logarithm is taken
+    now, then = (bounds.intrinsic(s, options.strike, options.is_call) for s in (options.spot, spot))
+    return options.with_values(
+        spot=np.where(options.is_american & (now >= then), options.spot, spot)
+    )
 
 
 def bounded(engine: Engine, options: Options, values: Values) -> Values:

@@ -23,6 +23,7 @@ class FDEngine:
     settings: fd.FDSettings = fd.ACCURATE
     stated_error: str = "estimated for this very row from grids of three sizes"
     takes_markets: Literal[True] = True
+    surface_quantities: tuple[str, ...] = fd.POINT_QUANTITIES
 
     def refusals(self, options: Options) -> Refusals:
         """Refuse what the grid does not resolve; see :func:`pricing.fd.refusals`."""

@@ -7,6 +7,7 @@ boundary; ``dividends``, ``timeline`` and ``jumps`` do the same under curves and
 """
 
 from pricing.fd.dividends import evaluate as evaluate_under_markets
+from pricing.fd.points import QUANTITIES as POINT_QUANTITIES
 from pricing.fd.points import evaluate_points
 from pricing.fd.solver import ACCURATE, FAST, FDSettings, refusals, under_markets
 from pricing.fd.spot import evaluate
@@ -15,6 +16,7 @@ from pricing.fd.surface import Surface, solve_surface
 __all__ = [
     "ACCURATE",
     "FAST",
+    "POINT_QUANTITIES",
     "FDSettings",
     "Surface",
     "evaluate",

@@ -22,7 +22,7 @@ from pricing.markets.slices import Slices
 from pricing.options import Options, Values
 from pricing.progress import Advance
 
-QUANTITIES = ("price", "delta", "gamma", "theta", "vega", "rho", "dividend_rho", "boundary")
+QUANTITIES = ("price", "delta", "gamma", "theta", "vega", "rho", "dividend_rho")
 _CHUNK = 32  # contracts solved at a time: their kept moments fill some 50 MB
 _SHIFT = 1e-4  # of a curve, per year
 _SAFETY = 4.0  # as under dividends
@@ -50,26 +50,29 @@ def evaluate_points(
         (contracts, moments), years from now, below the contract's expiry. Of the moment of a
         payment it is the value before it.
     quantities
-        Of :data:`QUANTITIES` and ``price_error``; all but the exercise boundary, which is
-        (contracts, moments), are (contracts, moments, spots).
+        Of :data:`QUANTITIES`, ``price_error`` and ``boundary``, where exercise begins; all but the
+        last, which is (contracts, moments), are (contracts, moments, spots).
     """
     slices = options.slices or Slices.flat(options.rate, options.dividend_yield, options.expiry)
     threads = workers or os.cpu_count() or 1
     size = max(1, min(_CHUNK, -(-len(options) // threads)))
-    rows = [np.arange(i, min(i + size, len(options))) for i in range(0, len(options), size)]
+    order = np.argsort(options.expiry, kind="stable")  # steps are shared in a chunk
+    rows = [order[i : i + size] for i in range(0, len(options), size)]
 
     def work(chunk: IntArray) -> Values:
         return _chunk(
             options.take(chunk), slices.take(chunk), spot[chunk], time[chunk], quantities, settings
         )
 
-    parts = []
+    found: Values = {}
     with ThreadPoolExecutor(threads) as pool:
         for chunk, part in zip(rows, pool.map(work, rows), strict=True):
-            parts.append(part)
+            for name, values in part.items():
+                shape = (len(options), *values.shape[1:])
+                found.setdefault(name, np.empty(shape))[chunk] = values
             if progress is not None:
                 progress(len(chunk))
-    return {name: np.concatenate([part[name] for part in parts]) for name in quantities}
+    return found
 
 
 def _chunk(

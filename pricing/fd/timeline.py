@@ -1,9 +1,9 @@
 """Time steps from expiry to now that stop at every payment and at every moment to be kept.
 
 Steps grow from expiry to the last ex-date, because the exercise boundary moves like √τ there, and
-are even before it. The first two after a kink (the payoff, a payment) are damped: each is replaced
-by two implicit half steps. Contracts solved together share the number of steps between two stops,
-not their lengths.
+are even before it. The first two after a kink (the payoff, a payment) are damped, and those after a
+stop that follows at once: each is replaced by two implicit half steps. Contracts solved together
+share the number of steps between two stops, not their lengths.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,7 @@ from amo.arrays import BoolArray, FloatArray, IntArray
 from pricing.markets.slices import Slices
 
 _DAMPED = 2  # steps after a kink
-_FEWEST = 6  # steps after a kink, at the least: with fewer, errors grow with the payments; where
-# moments are kept, there are steps enough
+_FEWEST = 6  # steps between two kinks, at the least: with fewer, errors grow with the payments
 
 
 @dataclass(frozen=True)
@@ -91,17 +90,20 @@ def lay_steps(stops: Stops, expiry: FloatArray, n_time: int, refinement: int) ->
     graded_scale = np.sqrt(tau * graded)  # steps up to a moment, in years of even ones
     scale = np.where(tau <= graded, graded_scale, tau) / np.maximum(expiry[:, None], 1e-300)
     need = np.diff(scale, axis=1).max(axis=0)
-    fewest = np.where(is_kink.any(axis=0), _DAMPED if (stops.keep >= 0).any() else _FEWEST, 1)
+    since, share = _since_payment(tau, is_kink)
+    least = np.ceil(_FEWEST * share - 1e-9).max(axis=0)
+    fewest = np.maximum(least, np.where(is_kink.any(axis=0), _DAMPED, 1))
+    is_damped = is_kink | (since < expiry[:, None] / n_time)  # of an interval, its first steps
     counts = np.maximum(np.round(n_time * need / max(need.sum(), 1e-300)), fewest).astype(int)
     ends, theta, cut = [], [], []
     for number, count in enumerate((counts * refinement).tolist()):
         levels = _levels(tau[:, number], tau[:, number + 1], graded[:, 0], count)
         index = np.arange(1, count + 1, dtype=np.float64)
-        n_damped = _DAMPED if is_kink[:, number].any() else 0
+        n_damped = min(_DAMPED, count) if is_damped[:, number].any() else 0
         index = np.sort(np.concatenate([index, np.arange(n_damped) + 0.5]))
         before, after = np.floor(index).astype(int), np.ceil(index).astype(int)
         ends.append(0.5 * (levels[:, before] + levels[:, after]))
-        implicit = is_kink[:, number, None] & (index <= n_damped)
+        implicit = is_damped[:, number, None] & (index <= n_damped)
         theta.append(np.where(implicit, 1.0, 0.5))
         reached = np.full(len(index), -1)
         reached[-1] = number if number < len(counts) - 1 else -1
@@ -113,6 +115,19 @@ def lay_steps(stops: Stops, expiry: FloatArray, n_time: int, refinement: int) ->
         theta=np.concatenate(theta, axis=1),
         cut=np.concatenate(cut),
     )
+
+
+def _since_payment(tau: FloatArray, is_kink: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Return for each interval between stops the time since a kink, and its share of the time.
+
+    The share is that of the way from the kink before it to the one after it.
+    """
+    before = np.maximum.accumulate(np.where(is_kink, tau[:, :-1], 0.0), axis=1)
+    later = np.concatenate([np.where(is_kink[:, 1:], tau[:, 1:-1], np.inf), tau[:, -1:]], axis=1)
+    after = np.minimum.accumulate(later[:, ::-1], axis=1)[:, ::-1]
+    span = after - before
+    share = np.divide(np.diff(tau, axis=1), span, where=span > 0, out=np.ones_like(span))
+    return tau[:, :-1] - before, share
 
 
 def _until_last_payment(tau: FloatArray, is_kink: BoolArray) -> FloatArray:

@@ -1,8 +1,10 @@
 """From dates to years: seconds over 365 days, closes at 16:00 in New York unless said."""
 
 import datetime as dt
+import re
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pandas as pd
 
 from amo.errors import SettingsError
@@ -10,22 +12,31 @@ from amo.errors import SettingsError
 NEW_YORK = ZoneInfo("America/New_York")
 CLOSE = dt.time(16, 0)
 _YEAR = 365.0 * 24 * 3600
+_DATE = re.compile(r"\d{4}|\d{1,2}[/.-]\d{1,2}[/.-]\d{2}")  # what a text with a date has
 When = float | str | dt.date | dt.datetime | pd.Timestamp
 
 
 def moment(given: str | dt.date, what: str, close: dt.time = CLOSE) -> dt.datetime:
-    """Return a moment with its time zone: a bare date is its close, a bare time is New York's."""
+    """Return a moment with its time zone: a bare date is its close, a bare time is New York's.
+
+    A midnight without a zone is a date: that is how tables hold dates.
+    """
+    if isinstance(given, str) and not _DATE.search(given):
+        raise SettingsError(f"{what} is no date: {given!r}; write 2025-10-06 or a time")
+    if not isinstance(given, str | dt.date | np.datetime64 | None):
+        raise SettingsError(f"{what} is no date: {given!r}; write 2025-10-06 or a time")
     try:
         stamp = pd.Timestamp(given)
-    except (TypeError, ValueError) as error:
+        if pd.isna(stamp):
+            raise SettingsError(f"{what} is missing")
+        is_midnight = stamp.tzinfo is None and stamp == stamp.normalize()
+        if is_midnight and not (isinstance(given, str) and ":" in given):
+            stamp = pd.Timestamp.combine(stamp.date(), close)
+        local = stamp.tz_localize(NEW_YORK) if stamp.tzinfo is None else stamp
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, SettingsError):
+            raise
         raise SettingsError(f"{what} is no date: {given!r}; write 2025-10-06 or a time") from error
-    if pd.isna(stamp):
-        raise SettingsError(f"{what} is missing")
-    is_date = isinstance(given, dt.date) and not isinstance(given, dt.datetime)
-    is_date |= isinstance(given, str) and len(given.strip()) <= 10
-    if is_date:
-        stamp = pd.Timestamp.combine(stamp.date(), close)
-    local = stamp.tz_localize(NEW_YORK) if stamp.tzinfo is None else stamp
     return local.to_pydatetime()
 
 

@@ -1,5 +1,6 @@
 """Zero curves: continuously compounded, forwards constant between nodes."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -141,7 +142,7 @@ class Curves:
 
     def forward(self, time: FloatArray, number: IntArray) -> FloatArray:
         """Return the rate just after times (rows, ...), per year."""
-        at = time.reshape(len(number), -1, 1)
+        at = time.reshape(len(number), math.prod(time.shape[1:]), 1)
         place = np.sum(self.times[number][:, None, 1:-1] <= at, axis=2)
         forwards = np.diff(self.totals, axis=1) / np.diff(self.times, axis=1)
         return np.asarray(forwards[number[:, None], place].reshape(time.shape))
@@ -152,7 +153,8 @@ class Curves:
 
     def integral(self, time: FloatArray, number: IntArray) -> FloatArray:
         """Return ∫₀ᵗ f(u) du for times (rows, ...), each row by the curve of its number."""
-        flat = np.ascontiguousarray(time, dtype=np.float64).reshape(len(number), -1)
+        flat = np.ascontiguousarray(time, dtype=np.float64)
+        flat = flat.reshape(len(number), math.prod(flat.shape[1:]))
         found = np.empty_like(flat)
         _integrals(self.times, self.totals, flat, number, found)
         return found.reshape(np.shape(time))

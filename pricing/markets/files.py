@@ -75,6 +75,9 @@ def markets_from_frames(
     ):
         if table is not None and (missing := sorted(needed - set(table.columns))):
             raise SettingsError(f"{name} has no column {', '.join(missing)}")
+    _refuse_twice("spots", "underlying", spots)
+    if rates is not None:
+        _refuse_twice("rates", "when", rates)
     curve = 0.0 if rates is None else dict(zip(rates["when"], rates["rate"], strict=True))
     paid: dict[str, list[tuple[Any, float, float]]] = {}
     if dividends is not None:
@@ -83,17 +86,27 @@ def markets_from_frames(
             dividends["underlying"], dividends["when"], dividends["cash"], shares, strict=True
         )
         for underlying, when, cash, share in rows:
-            paid.setdefault(str(underlying), []).append((when, float(cash), float(share)))
+            paid.setdefault(str(underlying), []).append((when, cash, share))
     if unknown := sorted(set(paid) - set(map(str, spots["underlying"]))):
         raise SettingsError(f"dividends of {', '.join(unknown)}, which spots does not have")
     borrow = spots.get("borrow", pd.Series(0.0, index=spots.index))
     return {
-        str(name): Market(
-            spot=float(spot),
-            rate=curve,
-            borrow=float(cost),
-            dividends=paid.get(str(name), ()),
-            as_of=as_of,
+        str(name): _market(
+            str(name),
+            {
+                "spot": spot,
+                "rate": curve,
+                "borrow": cost,
+                "dividends": paid.get(str(name), ()),
+                "as_of": as_of,
+            },
         )
         for name, spot, cost in zip(spots["underlying"], spots["spot"], borrow, strict=True)
     }
+
+
+def _refuse_twice(name: str, column: str, table: pd.DataFrame) -> None:
+    """Raise SettingsError where a table has two rows for one thing."""
+    twice = table[column][table[column].duplicated()]
+    if len(twice):
+        raise SettingsError(f"{name} has several rows of {column} {twice.iloc[0]!r}")

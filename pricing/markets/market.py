@@ -6,9 +6,12 @@ S⁺ = max((1 - proportion) S - cash, 0), and an American option may be exercise
 
 import datetime as dt
 import math
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from amo.errors import SettingsError
 from pricing.markets import clock
@@ -74,7 +77,7 @@ class Market:
             A date (its close, 16:00 in New York) or a time (New York's unless it has a zone).
             Needed where anything else is a date.
         """
-        if not (isinstance(spot, int | float) and math.isfinite(spot) and spot > 0):
+        if not (_is_number(spot) and math.isfinite(spot) and spot > 0):
             raise SettingsError(f"spot must be a number > 0, got {spot!r}")
         seen = None if as_of is None else clock.moment(as_of, "as_of")
         found = {
@@ -89,14 +92,14 @@ class Market:
 
     def years_to(self, expiry: When, close: dt.time = clock.CLOSE) -> float:
         """Return the years from the market's moment to an expiry: years, a date or a time."""
-        if isinstance(expiry, int | float):
-            return float(expiry)
+        if _is_number(expiry):
+            return float(expiry)  # type: ignore[arg-type]
         if self.as_of is None:
             raise SettingsError(
                 f"the expiry {expiry!r} is a date, and the market has no as_of: give it one, or "
                 "write years"
             )
-        return clock.years(self.as_of, clock.moment(expiry, "expiry", close))
+        return clock.years(self.as_of, clock.moment(expiry, "expiry", close))  # type: ignore[arg-type]
 
     def before(self, expiry: float) -> tuple[Dividend, ...]:
         """Return the payments up to an expiry in years, that of the expiry included."""
@@ -107,6 +110,8 @@ class Market:
 
         A dividend of that very moment is still to be paid. The spot stays unless another is given.
         """
+        if not (_is_number(time) and time >= 0):
+            raise SettingsError(f"a later moment is some years from now, >= 0; got {time!r}")
         left = [(p.time - time, p.cash, p.proportion) for p in self.dividends if p.time >= time]
         seen = None if self.as_of is None else clock.later(self.as_of, time)
         return Market(
@@ -118,7 +123,7 @@ class Market:
         )
 
     def forward(self, expiry: float) -> float:
-        """Return the forward price to an expiry in years, the spot never falling to zero."""
+        """Return the forward price to an expiry in years, as if the spot could fall below zero."""
         value, time = self.spot, 0.0
         for payment in self.before(expiry):
             value *= self._growth(time, payment.time)
@@ -162,6 +167,10 @@ class Market:
         return cls(**content)
 
 
+def _is_number(given: object) -> bool:
+    return isinstance(given, numbers.Real) and not isinstance(given, bool | np.bool_)
+
+
 def _curve(given: CurveLike, name: str, as_of: dt.datetime | None) -> Curve:
     """Read a curve; keys that are dates become years, and texts of numbers too."""
     try:
@@ -174,8 +183,8 @@ def _curve(given: CurveLike, name: str, as_of: dt.datetime | None) -> Curve:
 
 def _years(when: object, name: str, as_of: dt.datetime | None) -> float:
     """Return years from a number, a text of one, or a date."""
-    if isinstance(when, int | float) and not isinstance(when, bool):
-        return float(when)
+    if _is_number(when):
+        return float(when)  # type: ignore[arg-type]
     try:
         return float(when)  # type: ignore[arg-type]  # whatever refuses is a date
     except (TypeError, ValueError):
@@ -188,6 +197,8 @@ def _years(when: object, name: str, as_of: dt.datetime | None) -> float:
 def _payments(given: Iterable[Sequence[Any]], as_of: dt.datetime | None) -> tuple[Dividend, ...]:
     """Read dividends, sorted by time, those of one moment added up."""
     by_time: dict[float, Dividend] = {}
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise SettingsError(f"dividends= takes a list of (when, cash), got {given!r}")
     for payment in given:
         if (
             not isinstance(payment, Sequence)
@@ -226,8 +237,8 @@ def _ex_time(when: object, as_of: dt.datetime | None) -> float:
 
     A stock that goes ex tomorrow falls before anything else can happen: at once.
     """
-    if isinstance(when, int | float) and not isinstance(when, bool):
-        return float(when)
+    if _is_number(when):
+        return float(when)  # type: ignore[arg-type]
     if as_of is None:
         raise SettingsError(
             f"the dividend of {when!r} has a date: give the market as_of, or write years"

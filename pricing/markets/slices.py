@@ -151,6 +151,13 @@ class Slices:
         start = self.start.reshape(-1, *(1,) * (time.ndim - 1))
         return curves.integral(time + start, self.number) - curves.integral(start, self.number)
 
+    def largest_carry(self, expiry: FloatArray) -> FloatArray:
+        """Return the most that the stock earns its holder up to any time before expiry, in logs."""
+        nodes = self.borrows.times[self.number] - self.start[:, None]
+        times = np.clip(nodes, 0.0, np.maximum(expiry, 0.0)[:, None])
+        ends = np.concatenate([times, np.maximum(expiry, 0.0)[:, None]], axis=1)
+        return np.asarray(np.maximum(-self.borrow_integral(ends), 0.0).max(axis=1))
+
     def shifted(self, *, rate: float = 0.0, borrow: float = 0.0) -> "Slices":
         """Return the same options with the curves of all markets moved in parallel."""
         return replace(self, rates=self.rates.shifted(rate), borrows=self.borrows.shifted(borrow))
@@ -160,7 +167,8 @@ class Slices:
     ) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return the zero rate to expiry, the yield with the same forward, and where there is none.
 
-        There is none where the payments are worth more than the spot.
+        There is none where the payments are worth more than the spot. At expiry they are the rates
+        of that moment.
         """
         time = np.where(expiry > 0, expiry, 1.0)
         rate, borrow = self.rate_integral(time), self.borrow_integral(time)
@@ -171,4 +179,9 @@ class Slices:
         left = whole * spot - np.sum(self.cash * after * np.exp(carry), axis=1)
         is_ruined = left <= 0.0
         share = np.where(is_ruined, 1.0, left / spot)
-        return rate / time, (borrow - np.log(share)) / time, is_ruined
+        is_live = expiry > 0
+        return (
+            np.where(is_live, rate / time, self.rate_now),
+            np.where(is_live, (borrow - np.log(share)) / time, self.borrow_now),
+            is_ruined & is_live,
+        )

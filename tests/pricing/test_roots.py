@@ -52,5 +52,5 @@ def test_secants_find_smooth_roots_in_a_few_calls_and_leave_the_others() -> None
     found = secant_roots(function, np.ones(4), np.ones(4), limits, tolerance=1e-6, residual=1e-12)
     np.testing.assert_allclose(found[:2] + 0.1 * found[:2] ** 3, target[:2], atol=1e-9)
     assert np.isnan(found[3]), "NaN is no root"
-    assert found[2] == 3.0 or np.isnan(found[2]), "no root in the limits"
+    assert np.isnan(found[2]), "a limit is no root"
     assert len(calls) <= 8
