@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from amo.experiment import Experiment as Experiment
     from amo.experiment import train as train
     from amo.model import AMO as AMO
-    from amo.model import AMOConfig as AMOConfig
+    from amo.model_config import AMOConfig as AMOConfig
     from amo.operator import Operator as Operator
     from amo.training.loop import TrainingConfig as TrainingConfig
     from amo.training.loop import fit as fit
@@ -41,7 +41,7 @@ __getattr__, __dir__ = front_door(
     __name__,
     {
         "AMO": "amo.model",
-        "AMOConfig": "amo.model",
+        "AMOConfig": "amo.model_config",
         "Batch": "amo.data.batch",
         "CheckpointError": "amo.errors",
         "DataError": "amo.errors",

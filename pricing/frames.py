@@ -5,9 +5,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from amo.arrays import FloatArray
+from amo.arrays import FloatArray, IntArray
 from amo.errors import SettingsError
 from pricing.books import read_book
 from pricing.columns import (
@@ -171,20 +172,12 @@ def implied_vol_frame(
     if error_bars and not (inverts and isinstance(chosen, StatesError)):
         raise SettingsError(f'engine "{chosen.name}" states no error of volatilities; "amo" does')
     check_workers(workers)
-    added = ["implied_volatility", "engine", "error"]
-    added += ["implied_volatility_error"] * error_bars
+    added = ["implied_volatility", "engine", "error", *["implied_volatility_error"] * error_bars]
     _check_request(frame, added, errors, "natural")
     _check_quotes(frame, price_column)
     _check_choice("out_of_domain", out_of_domain, ("fallback", "nan"))
-    options, problems = read_book(
-        frame,
-        columns,
-        ("volatility",),
-        exercise,
-        markets=markets,
-        as_of=as_of,
-        expiry_time=expiry_time,
-    )
+    terms = {"markets": markets, "as_of": as_of, "expiry_time": expiry_time}
+    options, problems = read_book(frame, columns, ("volatility",), exercise, **terms)  # type: ignore[arg-type]
     root = np.sqrt(np.maximum(options.expiry, 1e-12))  # NaN stays NaN
     options = options.with_values(volatility=0.5 / root)  # a moderate one, to find refused rows
     if not inverts:
@@ -208,11 +201,16 @@ def implied_vol_frame(
         own = found.engine == chosen.name
         stated = _volatility_error(chosen, options.take(rows[own]), found.volatility[own])
         result["implied_volatility_error"] = in_place(stated, rows[own], len(frame))
-    names = np.full(len(frame), None, dtype=object)
-    names[rows] = found.engine
-    result["engine"] = pd.Categorical(names)
+    result["engine"] = _names(found.engine, rows, len(frame))
     result["error"] = error_texts(len(frame), problems)
     return result
+
+
+def _names(given: "npt.NDArray[np.object_]", rows: IntArray, n: int) -> "pd.Categorical[str]":
+    """Return names by row of the frame, missing where there is none."""
+    names = np.full(n, None, dtype=object)
+    names[rows] = given
+    return pd.Categorical(names)
 
 
 def _check_quotes(frame: pd.DataFrame, price_column: Hashable) -> None:

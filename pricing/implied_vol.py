@@ -74,34 +74,46 @@ def implied_volatility(
     rows = np.flatnonzero(~(dead | below | above | faint))
     if progress is not None:
         progress(len(options) - len(rows))
-    is_flat = options.slices is None or isinstance(engine, TakesMarkets)
-    if isinstance(engine, Inverts) and is_flat:
-        own, failures = engine.implied_volatility(
-            options.take(rows), price[rows], workers=workers, progress=progress
-        )
-        for reason in dict.fromkeys(failures.values()):
-            lost = [row for row, text in failures.items() if text == reason]
-            found.problems.append(BadRows("price", reason, rows[lost]))
-        is_found = np.isfinite(own)
-        is_found[list(failures)] = False
-        found.volatility[rows[is_found]] = own[is_found]
-        found.engine[rows[is_found]] = engine.name
-        is_left = ~is_found
-        is_left[list(failures)] = False
-        rows = rows[is_left]
-        if not falls_back:
-            reason = f"no volatility in the domain of {engine.name} gives this price"
-            found.problems.extend([BadRows("price", reason, rows)] if len(rows) else [])
-            return found
-        engine, progress = get_engine("quantlib"), None  # its rows are counted already
-    elif isinstance(engine, Inverts):
-        if not falls_back:
-            reason = f'engine "{engine.name}" does not price under markets'
-            found.problems.extend([BadRows("price", reason, rows)] if len(rows) else [])
-            return found
-        engine = get_engine("fd")
-    _solve(engine, options, price, rows, found, workers, progress)
+    if not isinstance(engine, Inverts):
+        _solve(engine, options, price, rows, found, workers, progress)
+        return found
+    knows = options.slices is None or isinstance(engine, TakesMarkets)
+    reason = f'engine "{engine.name}" does not price under markets'
+    if knows:
+        rows = _own(engine, options, price, rows, found, workers, progress)
+        reason = f"no volatility in the domain of {engine.name} gives this price"
+        progress = None  # its rows are counted already
+    if falls_back:
+        other = get_engine("quantlib" if options.slices is None else "fd")
+        _solve(other, options, price, rows, found, workers, progress)
+    elif len(rows):
+        found.problems.append(BadRows("price", reason, rows))
     return found
+
+
+def _own(
+    engine: Inverts,
+    options: Options,
+    price: FloatArray,
+    rows: npt.NDArray[np.intp],
+    found: Inverted,
+    workers: int | None,
+    progress: Callable[[int], None] | None,
+) -> npt.NDArray[np.intp]:
+    """Store what an engine inverts by itself in ``found``; return the rows that it does not."""
+    own, failures = engine.implied_volatility(
+        options.take(rows), price[rows], workers=workers, progress=progress
+    )
+    for reason in dict.fromkeys(failures.values()):
+        lost = [row for row, text in failures.items() if text == reason]
+        found.problems.append(BadRows("price", reason, rows[lost]))
+    is_found = np.isfinite(own)
+    is_found[list(failures)] = False
+    found.volatility[rows[is_found]] = own[is_found]
+    found.engine[rows[is_found]] = getattr(engine, "name", "")
+    is_left = ~is_found
+    is_left[list(failures)] = False
+    return np.asarray(rows[is_left])
 
 
 def _solve(

@@ -11,7 +11,8 @@ from typing import Literal
 
 import torch
 
-from amo.model import AMO, AMOConfig
+from amo.model import AMO
+from amo.model_config import AMOConfig
 from amo.results import PaperCost, ScalingResults, SizeRow
 from amo.system import keep_freed_memory, peak_megabytes
 from amo.training.distributed import join

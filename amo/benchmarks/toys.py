@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from amo.benchmarks.physics import PROBLEMS
 from amo.errors import SettingsError
 from amo.experiment import Experiment, Problem
-from amo.model import AMOConfig
+from amo.model_config import AMOConfig
 from amo.training.loop import TrainingConfig
 
 _SMALL = AMOConfig(

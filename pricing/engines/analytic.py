@@ -30,17 +30,17 @@ class AnalyticEngine:
             is_ruined = options.slices.flat_terms(options.spot, options.expiry)[2]
         return [
             (
-                is_ruined & ~options.is_american,
-                (
-                    "the dividends before expiry are worth more than the spot, where the formula "
-                    'does not hold: use engine="fd"'
-                ),
-            ),
-            (
                 options.is_american,
                 (
                     "the analytic engine prices European options only: for American ones use "
                     'engine="fd" or engine="quantlib"'
+                ),
+            ),
+            (
+                is_ruined & ~options.is_american,
+                (
+                    "the dividends before expiry are worth more than the spot, where the formula "
+                    'does not hold: use engine="fd"'
                 ),
             ),
         ]

@@ -11,7 +11,7 @@ from typing import Any
 from amo.baselines.mlp import PointwiseMLPConfig
 from amo.errors import SettingsError
 from amo.experiment import Experiment, Problem
-from amo.model import AMOConfig
+from amo.model_config import AMOConfig
 from amo.training.loop import TrainingConfig
 from amo.training.losses import SobolevLoss
 from pricing.surrogate.encoding import AMERICAN, DIRECTIONS, EUROPEAN, STATE_POINTS, Coding

@@ -7,7 +7,8 @@ import torch
 
 from amo import takenaka_malmquist as tm
 from amo.arrays import FloatArray
-from amo.model import AMO, AMOConfig
+from amo.model import AMO
+from amo.model_config import AMOConfig
 from pricing.surrogate.encoding import STATE_POINTS, code_rate
 from pricing.surrogate.model import Surrogate
 

@@ -20,7 +20,7 @@ from amo.baselines.ufno import UFNOConfig
 from amo.checkpoint import Recipe
 from amo.data.batch import Batch
 from amo.data.datasets import ArrayDataset
-from amo.model import AMOConfig
+from amo.model_config import AMOConfig
 from amo.operator import Operator
 
 TINY = AMOConfig(

@@ -10,7 +10,7 @@ import pytest
 from amo import checkpoint
 from amo.checkpoint import Recipe
 from amo.errors import CheckpointError
-from amo.model import AMOConfig
+from amo.model_config import AMOConfig
 from amo.operator import Operator
 
 

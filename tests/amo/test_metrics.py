@@ -9,7 +9,7 @@ import torch
 from amo.checkpoint import Recipe
 from amo.data.batch import read_operator_arrays
 from amo.data.datasets import ArrayDataset
-from amo.model import AMOConfig
+from amo.model_config import AMOConfig
 from amo.operator import Operator
 from amo.training import metrics
 from amo.training.distributed import Workers

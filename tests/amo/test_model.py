@@ -13,7 +13,8 @@ from amo.checkpoint import Recipe
 from amo.data.batch import Batch
 from amo.errors import SettingsError
 from amo.layers.aggregation import aggregate
-from amo.model import AMO, AMOConfig
+from amo.model import AMO
+from amo.model_config import AMOConfig
 
 
 def real_span(diagnostics: list[tm.Complex], n_tokens: int) -> Tensor:

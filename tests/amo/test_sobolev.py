@@ -11,7 +11,7 @@ from amo.baselines.mlp import PointwiseMLPConfig
 from amo.checkpoint import Recipe
 from amo.data.batch import Batch
 from amo.errors import SettingsError
-from amo.model import AMOConfig
+from amo.model_config import AMOConfig
 from amo.operator import Operator
 from amo.training.losses import SobolevLoss
 

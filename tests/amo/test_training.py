@@ -21,7 +21,7 @@ from amo.checkpoint import Recipe, read_tensors
 from amo.data.batch import Batch, read_operator_arrays
 from amo.data.datasets import ArrayDataset
 from amo.errors import CheckpointError, SettingsError
-from amo.model import AMOConfig
+from amo.model_config import AMOConfig
 from amo.operator import Operator
 from amo.training import loop
 from amo.training.distributed import Workers

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from amo import checkpoint
 from amo.checkpoint import Recipe
 from amo.errors import CheckpointError
-from amo.model import AMOConfig
+from amo.model_config import AMOConfig
 from pricing import OptionFrameError, black_scholes, bounds, implied_vol_frame, price_frame
 from pricing.engines.base import QUANTITIES, evaluate
 from pricing.engines.surrogate import SurrogateEngine
