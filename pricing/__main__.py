@@ -120,7 +120,7 @@ def _add_training(commands: Commands) -> None:
     publish_ = command(
         commands, "publish", "measure a trained surrogate and put it among the models", _publish
     )
-    publish_.add_argument("run", type=Path, help="a folder of `python -m pricing train`")
+    publish_.add_argument("trained", type=Path, help="a folder of `python -m pricing train`")
     publish_.add_argument(
         "--out", type=Path, metavar="DIR", help="default: its name among the shipped models"
     )
@@ -187,7 +187,7 @@ def _train(args: argparse.Namespace) -> int:
 def _publish(args: argparse.Namespace) -> int:
     from pricing.publishing import publish as put
 
-    say(f"wrote {put(args.run, args.out, args.contracts, args.seed)}")
+    say(f"wrote {put(args.trained, args.out, args.contracts, args.seed)}")
     return 0
 
 

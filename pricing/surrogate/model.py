@@ -142,7 +142,7 @@ class Surrogate(Network):
         some = options.take(pack.rows.ravel())
         found = self.priced(some, value.cpu().numpy().ravel())
         pack.put(found.reshape(pack.rows.shape), into=price)
-        is_live = pack.is_row & ~self._is_stopped(some, found).reshape(pack.rows.shape)
+        is_live = pack.is_row & (self._held(some, found) > 0).reshape(pack.rows.shape)
         if above and is_live.any():
             live, is_kept = pack.narrowed(is_live)
             slopes = differentiate(
@@ -206,19 +206,24 @@ class Surrogate(Network):
             self._stop(options, values)
         return {name: values[name] for name in quantities}
 
-    def _is_stopped(self, options: Options, price: FloatArray) -> BoolArray:
-        """Return which options are worth no more than exercise, up to the surrogate's error."""
+    def _held(self, options: Options, price: FloatArray) -> FloatArray:
+        """Return 0 for options worth no more than exercise, up to the surrogate's error, and 1.
+
+        Between one and two such errors it rises in a straight line: Greeks do not jump where the
+        last digit of a price would decide.
+        """
         if not self.coding.is_american:
-            return np.zeros(len(options), dtype=np.bool_)
+            return np.ones(len(options))
         exercised = bounds.intrinsic(options.spot, options.strike, options.is_call)
         small = _STOPPED * np.where(options.is_call, options.spot, options.strike)
-        return np.asarray((exercised > 0) & (price - exercised < small))
+        share = np.clip((price - exercised) / small - 1.0, 0.0, 1.0)
+        return np.where(exercised > 0, share, 1.0)
 
     def _stop(self, options: Options, values: Values) -> None:
         """Give American options that are to be exercised the Greeks of their payoff."""
         if "theta" in values:  # more time never lowers the value
             values["theta"] = np.minimum(values["theta"], 0.0)
-        is_stopped = self._is_stopped(options, values["price"])
+        held = self._held(options, values["price"])
         for name in values.keys() - {"price"}:
             greek = np.where(options.is_call, 1.0, -1.0) if name == "delta" else 0.0
-            values[name] = np.where(is_stopped, greek, values[name])
+            values[name] = np.where(held > 0, held * values[name] + (1.0 - held) * greek, greek)

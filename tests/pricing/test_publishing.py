@@ -11,6 +11,7 @@ from amo.errors import CheckpointError
 from amo.files import write_text
 from amo.training.state import LOG, STATE
 from pricing import publishing
+from pricing.__main__ import main
 from pricing.publishing import publish
 from pricing.surrogate.domain import Domain
 from pricing.surrogate.experiments import EXPERIMENTS, experiment_named
@@ -82,3 +83,15 @@ def test_shipped_models_are_those_of_their_experiments(name: str) -> None:
     folder = Path(__file__).parents[2] / "models" / name
     _, recipe = checkpoint.load(folder)
     publishing._check(recipe, experiment_named(name), folder)
+
+
+def test_the_command_line_publishes_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"box": {"price": {"rmse": 1.0}}, "domain": {"price": {"rmse": 2.0}}}
+    monkeypatch.setattr(publishing, "assess", lambda *_: found)
+    run, out = write_run(tmp_path / "run"), tmp_path / "models" / "european"
+    assert main(["publish", str(run), "--out", str(out)]) == 0
+    assert checkpoint.read_metrics(out)["box"] == found["box"]
+    assert str(out) in capsys.readouterr().err
+    assert main(["publish", str(tmp_path / "nothing"), "--out", str(out)]) == 1
