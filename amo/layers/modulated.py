@@ -72,9 +72,6 @@ class Trunk(nn.Module):
     ) -> Tensor:
         """Return (batch, n_queries, n_outputs) from modulations (batch, depth, 1 or 2, width).
 
-        Biases and modulations of a sample are one vector for all its queries: they are joined
-        before they meet them, so that a query costs a matrix product and an activation a layer.
-
         With ``turns`` (batch, k, depth, 1 or 2, width) and ``along`` (batch, n_queries, k), every
         query has modulations of its own, moved by along @ turns. The derivative in ``along``, at
         zero, is that of the answer as the input function changes.
@@ -85,18 +82,10 @@ class Trunk(nn.Module):
             if turns is not None and along is not None:
                 moved = along @ turns[:, :, number].flatten(2)
                 change = change + moved.unflatten(-1, change.shape[2:])
-                h = layer(h)
-                if change.shape[2] == 2:
-                    h = h * (1.0 + change[:, :, 1])
-                h = functional.gelu(h + change[:, :, 0])
-                continue
-            weight, bias = layer.weight.T, layer.bias + change[:, :, 0]
+            h = layer(h)
             if change.shape[2] == 2:
-                scale = 1.0 + change[:, :, 1]
-                weight, bias = weight * scale, layer.bias * scale + change[:, :, 0]
-                h = functional.gelu(torch.baddbmm(bias, h, weight))
-            else:
-                h = functional.gelu(h @ weight + bias)
+                h = h * (1.0 + change[:, :, 1])
+            h = functional.gelu(h + change[:, :, 0])
         return self.last(h)
 
 

@@ -21,7 +21,7 @@ from pricing.surrogate.network import Network
 
 _BOUNDARY = 0.02  # square root of the first time value from which the boundary is read
 _TOLERANCE = 1e-6  # of implied volatilities and of the logarithm of boundaries
-_STEP = 1e-4  # of implied volatilities: a last secant of that length is far more exact
+_STEP = 3e-4  # of implied volatilities: a last secant of that length is far more exact
 _FLATTEST = 1e-3  # vega per unit strike that a first step is taken with, at the least
 _RESIDUAL = 1e-8  # per unit strike: far below the surrogate's error
 _NEAR_EUROPEAN, _NEAR_AMERICAN = (0.97, 1.03), (0.6, 1.001)  # of the closed form's volatility

@@ -189,15 +189,16 @@ def test_first_projection_holds_the_mean_and_the_sum_of_blocks_is_orthogonal() -
     assert abs(overlap) < 1e-4 * (tokens**2).mean()
 
 
+@pytest.mark.parametrize("n_queries", [7, 40])
 @pytest.mark.parametrize("kind", ["shift", "scale-shift"])
 def test_identity_modulations_scale_and_shift_every_layer(
-    kind: Literal["shift", "scale-shift"],
+    kind: Literal["shift", "scale-shift"], n_queries: int
 ) -> None:
     """The folded weights of the trunk are h ← GELU((1 + scale) ∘ (W h + b) + shift)."""
     torch.manual_seed(0)
     trunk = Trunk(n_inputs=3, width=8, depth=3, n_outputs=2).double()
     modulator = Modulator(10, 8, 3, kind).double()
-    queries = torch.randn(4, 7, 3, dtype=torch.float64)
+    queries = torch.randn(4, n_queries, 3, dtype=torch.float64)
     points = torch.zeros(4, 1, 1, dtype=torch.float64)
     modulations = modulator(torch.randn(4, 5, 2, dtype=torch.float64), points, points, None)
     assert modulations.shape == (4, 3, 1 if kind == "shift" else 2, 8)
