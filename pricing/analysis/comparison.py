@@ -135,8 +135,8 @@ def compare_frame(
 
 
 def _require_some(engine: Engine, options: Options, frame: pd.DataFrame) -> None:
-    """Raise where the reference prices no row at all, with its reasons."""
-    asked = refused(engine, options)
+    """Raise where the reference prices no row of a book under markets, with its reasons."""
+    asked = refused(engine, options) if options.slices is not None else []
     if asked and np.any([mask for mask, _ in asked], axis=0).all():
         reasons = [BadRows("engine", text, np.flatnonzero(mask)) for mask, text in asked]
         raise OptionFrameError.from_problems(reasons, frame.index)
