@@ -20,7 +20,7 @@ digraph {
   blocks [label="%(blocks)d × block\\nbidirectional SSM mixer\\nTM bases,\\nadaptive poles"
           fillcolor="#e4572e" color="#e4572e"];
   sum [label="S: partial sum"];
-  out [label="Q: cross-attention out\\nper query"];
+  out [label="%(out)s"];
   query [label="log-moneyness,\\ntime, volatility" fillcolor="#666666" color="#666666"];
   form [label="no-arbitrage form\\n%(form)s" fillcolor="#5b8c5a" color="#5b8c5a"];
   price [label="price, Greeks" fillcolor="#666666" color="#666666"];
@@ -32,6 +32,10 @@ _FORMS = {
     "european": "discounted intrinsic + positive part",
     "american": "European formula + bounded premium",
 }
+_DECODERS = {
+    "attending": "Q: cross-attention out\\nper query",
+    "modulated": "Q: trunk over queries,\\nmodulated",
+}
 _TITLES = {
     "point_places": "positions of inputs",
     "own_query_places": "positions of queries",
@@ -39,6 +43,8 @@ _TITLES = {
     "rkhs_map": "R: map to the circle",
     "blocks": "blocks: mixers and poles",
     "projection": "Q: output projection",
+    "modulator": "Q: modulations",
+    "trunk": "Q: trunk over queries",
 }
 
 
@@ -127,7 +133,13 @@ def main() -> None:
     model = _model(style)
     config = configuration(model)
     st.graphviz_chart(
-        _SKETCH % {"tokens": config.n_tokens, "blocks": config.n_blocks, "form": _FORMS[style]},
+        _SKETCH
+        % {
+            "tokens": config.n_tokens,
+            "blocks": config.n_blocks,
+            "out": _DECODERS[config.decoder],
+            "form": _FORMS[style],
+        },
         width="stretch",
         alt="market state, lifting, blocks, partial sum, output projection, no-arbitrage form",
     )

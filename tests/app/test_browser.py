@@ -26,7 +26,7 @@ PAGES = {
     "Book": 0,
     "Market": 3,
     "Accuracy": 6,
-    "Model": 5,
+    "Model": 4,  # the American model has one block
     "Benchmarks": 0,
 }  # with the number of charts each shows at least
 
