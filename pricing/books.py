@@ -96,8 +96,15 @@ def _read_under(
     found = find_columns(frame.columns, overrides, (*unread, *_FROM_MARKET))
     plain = pd.DataFrame({name: frame[label] for name, label in found.items()}, index=frame.index)
     own = candidates("spot", list(frame.columns), columns or {})
-    if len(own) > 1 or (columns and "spot" in columns and not own):
-        find_columns(frame.columns, columns, tuple({*unread, "rate", "dividend_yield"}))  # refuses
+    if len(own) > 1:
+        raise OptionFrameError(
+            f'several columns may be spot: {own}; say which by columns={{"spot": {own[0]!r}}}, or '
+            "drop them all for the market's"
+        )
+    if columns and "spot" in columns and not own:
+        raise OptionFrameError(
+            f"no column {columns['spot']!r} of spots; the frame has {list(frame.columns)}"
+        )
     spots = np.array([market.spot for market in values])[np.maximum(number, 0)]
     plain["spot"] = frame[own[0]] if len(own) == 1 else spots
     moments = [as_of if market.as_of is None else market.as_of for market in values]
@@ -105,9 +112,9 @@ def _read_under(
     numeric = pd.to_numeric(plain["spot"], errors="coerce").to_numpy(np.float64)
     expiry = plain["expiry"].to_numpy(np.float64)
     is_known = (number >= 0) & (expiry >= 0) & (numeric > 0)
-    slices = Slices.of(values, np.maximum(number, 0), np.where(is_known, expiry, 1.0))
-    spots = np.where(is_known, numeric, 1.0)
-    rate, dividend_yield, is_ruined = slices.flat_terms(spots, expiry)
+    until, spots = np.where(is_known, expiry, 1.0), np.where(is_known, numeric, 1.0)
+    slices = Slices.of(values, np.maximum(number, 0), until)
+    rate, dividend_yield, is_ruined = slices.flat_terms(spots, until)
     ruined = np.flatnonzero(is_known & is_ruined)
     if len(ruined):
         reason = "the dividends before expiry are worth more than the spot: check their cash"

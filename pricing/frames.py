@@ -162,10 +162,10 @@ def implied_vol_frame(
     Takes the frame of :func:`price_frame` with a column of quotes; ``volatility`` is not needed.
     Adds ``implied_volatility``, ``engine`` and ``error``: a quote without a volatility gets
     NaN and the reason, never an exception; ``errors`` concerns unreadable rows only. European
-    options are inverted by the closed form, American ones with the engine's prices; engine "amo"
-    inverts both where it was trained, ``out_of_domain`` ("fallback", "nan") says what happens to
-    the others, and ``error_bars`` adds ``implied_volatility_error``: the stated price error over
-    vega. Where that is large, the quote has less time value than the surrogate can resolve.
+    options are inverted by the closed form, American ones, and all under markets, with the engine's
+    prices; engine "amo" inverts both where it was trained, ``out_of_domain`` ("fallback", "nan")
+    says what happens to the others, and ``error_bars`` adds ``implied_volatility_error``: the
+    stated price error over vega, large where a quote has little time value.
     """
     chosen = registry.get_engine(engine)
     inverts = isinstance(chosen, Inverts)
@@ -176,10 +176,11 @@ def implied_vol_frame(
     _check_request(frame, added, errors, "natural")
     _check_quotes(frame, price_column)
     _check_choice("out_of_domain", out_of_domain, ("fallback", "nan"))
-    terms = {"markets": markets, "as_of": as_of, "expiry_time": expiry_time}
-    options, problems = read_book(frame, columns, ("volatility",), exercise, **terms)  # type: ignore[arg-type]
-    root = np.sqrt(np.maximum(options.expiry, 1e-12))  # NaN stays NaN
-    options = options.with_values(volatility=0.5 / root)  # a moderate one, to find refused rows
+    options, problems = read_book(
+        frame, columns, ("volatility",), exercise,
+        markets=markets, as_of=as_of, expiry_time=expiry_time,
+    )  # fmt: skip
+    options = _at_moderate_volatility(options)  # to find refused rows
     if not inverts:
         problems += send(chosen, options, good_rows(len(frame), problems), "raise")[1]
     _raise_if_wanted(problems, errors, frame)
@@ -211,6 +212,11 @@ def _names(given: "npt.NDArray[np.object_]", rows: IntArray, n: int) -> "pd.Cate
     names = np.full(n, None, dtype=object)
     names[rows] = given
     return pd.Categorical(names)
+
+
+def _at_moderate_volatility(options: Options) -> Options:
+    root = np.sqrt(np.maximum(options.expiry, 1e-12))  # NaN stays NaN
+    return options.with_values(volatility=0.5 / root)
 
 
 def _check_quotes(frame: pd.DataFrame, price_column: Hashable) -> None:

@@ -81,6 +81,7 @@ def implied_volatility(
     reason = f'engine "{engine.name}" does not price under markets'
     if knows:
         rows = _own(engine, options, price, rows, found, workers, progress)
+        found.engine[np.isfinite(found.volatility)] = engine.name
         reason = f"no volatility in the domain of {engine.name} gives this price"
         progress = None  # its rows are counted already
     if falls_back:
@@ -110,7 +111,6 @@ def _own(
     is_found = np.isfinite(own)
     is_found[list(failures)] = False
     found.volatility[rows[is_found]] = own[is_found]
-    found.engine[rows[is_found]] = getattr(engine, "name", "")
     is_left = ~is_found
     is_left[list(failures)] = False
     return np.asarray(rows[is_left])

@@ -176,10 +176,8 @@ def at_exercise(unit: Options, found: Values) -> Values:
         "delta": np.where(unit.is_call, 1.0, -1.0),
         "price_error": found["price_error"],
     }
-    kept = {name: found[name] for name in found.keys() & {"boundary"}}
-    values = found.keys() - kept.keys()
-    return kept | {
-        name: np.where(is_stopped, stopped.get(name, 0.0), found[name]) for name in values
+    return {
+        name: np.where(is_stopped, stopped.get(name, 0.0), value) for name, value in found.items()
     }
 
 

@@ -97,7 +97,6 @@ def _chunk(
     )
     variance = unit.volatility[:, None, None] ** 2
     found["theta"] = rate * V - (rate - borrow) * S * delta - 0.5 * variance * S**2 * gamma
-    found["boundary"] = fields["boundary"]
     if "vega" in quantities:
         h = unit.volatility * np.where(unit.is_american, 2e-2, 2e-3)
         up, down = (
@@ -115,6 +114,7 @@ def _chunk(
             found[name] = (up - down) / (2.0 * _SHIFT)
     beside = {name: getattr(unit, name)[:, None, None] for name in _COMPARED}
     found = at_exercise(unit.with_values(**beside, spot=S), found)
+    found["boundary"] = fields["boundary"]
     whole = strike[:, None, None]
     scale = {"boundary": strike[:, None], "gamma": 1.0 / whole, "delta": np.ones(1)}
     return {name: found[name] * scale.get(name, whole) for name in quantities}
