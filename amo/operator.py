@@ -119,10 +119,12 @@ class Operator(nn.Module):
         """Return the image of a batch without gradients, the queries decoded in chunks."""
         with torch.no_grad():
             if chunk is None or not self.decodes_anywhere:
-                return self(**batch.inputs)
-            latent = self.encode(batch.points, batch.features, batch.mask, chunk)
-            queries = batch.points if batch.queries is None else batch.queries
-            return self.decode(latent, queries, batch.scale, batch.gap, batch.offset, chunk)
+                answer = self(**batch.inputs)
+            else:
+                latent = self.encode(batch.points, batch.features, batch.mask, chunk)
+                queries = batch.points if batch.queries is None else batch.queries
+                answer = self.decode(latent, queries, batch.scale, batch.gap, batch.offset, chunk)
+            return answer if batch.least is None else torch.maximum(answer, batch.least)
 
     def diagnose(self, batch: Batch) -> dict[str, Any]:
         """Return what the model chose to do with some inputs, in JSON form.

@@ -20,6 +20,7 @@ class Kind(NamedTuple):
 MODELS: Mapping[str, tuple[str, str, str]] = {
     "amo": ("amo.model", "AMO", "AMOConfig"),
     "mlp": ("amo.baselines.mlp", "PointwiseMLP", "PointwiseMLPConfig"),
+    "set-encoder": ("amo.baselines.set_encoder", "SetEncoder", "SetEncoderConfig"),
     "fno": ("amo.baselines.fno", "FNO", "FNOConfig"),
     "f-fno": ("amo.baselines.ffno", "FFNO", "FFNOConfig"),
     "u-fno": ("amo.baselines.ufno", "UFNO", "UFNOConfig"),

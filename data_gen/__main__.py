@@ -162,7 +162,7 @@ def _settings(make: Callable[..., DataSet]) -> list[Any]:
 
 def _ranges(make: Callable[..., DataSet]) -> list[str]:
     """Return the ranges of the domain, where a set has one: those are flags too."""
-    has_domain = any(f.name == "domain" for f in fields(make))  # type: ignore[arg-type]
+    has_domain = any(f.type is Domain for f in fields(make))  # type: ignore[arg-type]
     return [f.name for f in fields(Domain)] if has_domain else []
 
 
@@ -275,7 +275,7 @@ def _record(path: Path, manifest: Manifest, checks: Sequence[Check]) -> None:
 def _rebuild(name: str, settings: dict[str, Any]) -> DataSet:
     make = SETS[name]
     chosen: dict[str, Any] = {f.name: settings[f.name] for f in _settings(make)}
-    if "domain" in settings:
+    if _ranges(make):
         chosen["domain"] = Domain.from_dict(settings["domain"])
     return make(**chosen)
 

@@ -22,10 +22,12 @@ from amo.data.format import (
 )
 from amo.errors import AMOError, DataError, FileError
 from amo.files import sha256_of
-from amo.system import follow_parent
+from amo.system import follow_parent, stop_signals
 from data_gen.dataset import DataSet
 
 Progress = Callable[[int, int], None]
+
+_WAIT = 0.2  # seconds between two looks at whether to stop
 
 
 class BuildError(AMOError):
@@ -145,21 +147,27 @@ def _difference(there: dict[str, Any], wanted: dict[str, Any]) -> str:
 def _made(
     dataset: DataSet, out: Path, missing: list[int], workers: int
 ) -> Iterator[tuple[int, ShardInfo]]:
-    """Yield shards as they are finished."""
+    """Yield shards as they are finished.
+
+    Ctrl-C only sets a flag, which is looked at between waits: an exception in the middle of one
+    could leave a lock of the pool taken, and the pool would never end.
+    """
     if workers <= 1 or len(missing) <= 1:
         for index in missing:
             yield index, _make(dataset, out, index)
         return
-    with worker_pool(workers) as pool:
+    with stop_signals() as stopped, worker_pool(workers) as pool:
         futures: dict[Future[ShardInfo], int] = {
             pool.submit(_make, dataset, out, index): index for index in missing
         }
         try:
             pending = set(futures)
             while pending:
-                finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+                finished, pending = wait(pending, _WAIT, return_when=FIRST_COMPLETED)
                 for future in finished:
                     yield futures[future], future.result()
+                if stopped.is_set():
+                    raise KeyboardInterrupt
         finally:
             pool.shutdown(cancel_futures=True)
 

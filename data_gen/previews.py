@@ -114,3 +114,37 @@ def draw_curves(arrays: Arrays, n_shown: int = 4) -> go.Figure:
             )
     figure.update_xaxes(title_text="x", row=2, col=1)
     return figure
+
+
+def draw_schedules(arrays: Arrays, n_shown: int = 4) -> go.Figure:
+    """Draw the dividends of a few slices, and the early exercise premiums of contracts there."""
+    shown = np.linspace(0, len(arrays["expiry"]) - 1, n_shown).astype(int)
+    titles = [f"{arrays['expiry'][row]:.2f} years" for row in shown]
+    figure = make_subplots(rows=2, cols=n_shown, subplot_titles=titles)
+    for column, row in enumerate(shown, start=1):
+        is_paid = arrays["payment_cash"][row] > 0
+        figure.add_bar(
+            x=arrays["payment_time"][row][is_paid],
+            y=100.0 * arrays["payment_cash"][row][is_paid],
+            showlegend=False,
+            row=1,
+            col=column,
+        )
+        for is_call, name in ((True, "calls"), (False, "puts")):
+            mine = arrays["is_call"][row] == is_call
+            figure.add_scatter(
+                x=np.log(arrays["spot"][row][mine]),
+                y=arrays["values"][row, :, 0][mine],
+                mode="markers",
+                name=name,
+                marker_color="#1f77b4" if is_call else "#d62728",
+                showlegend=column == 1,
+                row=2,
+                col=column,
+            )
+        figure.update_xaxes(title_text="years from now", row=1, col=column)
+        figure.update_xaxes(title_text="ln(S/K)", row=2, col=column)
+    figure.update_yaxes(title_text="dividend, % of spot", row=1, col=1)
+    figure.update_yaxes(title_text="price above its floor, strike 1", row=2, col=1)
+    figure.update_layout(title="Schedules of a few slices, and prices under them")
+    return figure

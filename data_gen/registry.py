@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from data_gen.dataset import DataSet
+from data_gen.options.market_set import MarketSet
 from data_gen.options.paper_options import PaperOptionsSet
 from data_gen.options.surrogate_sets import AmericanSet, EuropeanSet
 from data_gen.physics.advection import AdvectionSet
@@ -17,6 +18,7 @@ from data_gen.toys import AntiderivativeSet, DiffusionSet
 SETS: Mapping[str, Callable[..., DataSet]] = {
     "european": EuropeanSet,
     "american": AmericanSet,
+    "american-market": MarketSet,
     "paper-options": PaperOptionsSet,
     "antiderivative": AntiderivativeSet,
     "diffusion": DiffusionSet,
@@ -28,4 +30,9 @@ SETS: Mapping[str, Callable[..., DataSet]] = {
     "reaction-diffusion": ReactionDiffusionSet,
     "brusselator": BrusselatorSet,
 }
-DEFAULTS = ("european", "american", "paper-options")  # what the shipped models and tables need
+DEFAULTS = (
+    "european",
+    "american",
+    "american-market",
+    "paper-options",
+)  # what the shipped models and tables need

@@ -1,7 +1,7 @@
 """The plainest rival: one multilayer perceptron on the input function and the query point.
 
-It takes a fixed number of input points and ignores where they are, so it is no operator; it is
-what anybody would try first on a function of two numbers and a few coordinates.
+It takes a fixed number of input points, or up to that many with padding, so it is no operator; it
+is what anybody would try first on a function of two numbers and a few coordinates.
 """
 
 import itertools
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from amo.errors import SettingsError
 from amo.layers.modulated import in_chunks
@@ -22,6 +23,9 @@ class PointwiseMLPConfig:
     ----------
     n_points
         Input points of every sample.
+    is_padded
+        Whether samples may have fewer: then each slot holds features and place of its point, and
+        whether there is one. If not, the place of a point in the list is all that is known of it.
     n_features, n_dimensions, n_query_dimensions, n_outputs
         As :class:`amo.model.AMOConfig` has them.
     width, depth
@@ -35,6 +39,7 @@ class PointwiseMLPConfig:
     n_outputs: int = 1
     width: int = 128
     depth: int = 3
+    is_padded: bool = False
 
     def __post_init__(self) -> None:
         if self.depth < 1:
@@ -47,7 +52,8 @@ class PointwiseMLP(nn.Module):
     def __init__(self, config: PointwiseMLPConfig) -> None:
         super().__init__()
         self.config = config
-        n_inputs = config.n_points * config.n_features + config.n_query_dimensions
+        slot = config.n_features + (config.n_dimensions + 1 if config.is_padded else 0)
+        n_inputs = config.n_points * slot + config.n_query_dimensions
         sizes = [n_inputs, *[config.width] * config.depth]
         layers: list[nn.Module] = []
         for before, after in itertools.pairwise(sizes):
@@ -66,15 +72,24 @@ class PointwiseMLP(nn.Module):
 
     def encode(
         self,
-        points: Tensor,  # noqa: ARG002  # its place in the list is all it knows of a point
+        points: Tensor,
         features: Tensor,
         mask: Tensor | None = None,
         chunk: int | None = None,  # noqa: ARG002  # there is nothing to cut
     ) -> Tensor:
-        """Return the features of all points in one row, (batch, n_points × n_features)."""
-        if mask is not None or features.shape[1] != self.config.n_points:
-            raise SettingsError(f"this MLP takes {self.config.n_points} points and no padding")
-        return features.flatten(1)
+        """Return what is known of all points in one row, (batch, n_points × slot)."""
+        n_points, is_padded = self.config.n_points, self.config.is_padded
+        if features.shape[1] > n_points or (not is_padded and features.shape[1] < n_points):
+            raise SettingsError(f"this MLP takes {n_points} points")
+        if not is_padded:
+            if mask is not None:
+                raise SettingsError("this MLP takes no padding")
+            return features.flatten(1)
+        if mask is None:
+            mask = torch.ones_like(points[..., 0], dtype=torch.bool)
+        slots = torch.cat([features, points, mask.unsqueeze(-1).to(features)], dim=-1)
+        slots = slots.masked_fill(~mask.unsqueeze(-1), 0.0)
+        return functional.pad(slots, (0, 0, 0, n_points - slots.shape[1])).flatten(1)
 
     turns = True  # decode() takes encodings that turn from query to query
 

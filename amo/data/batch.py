@@ -30,6 +30,9 @@ class Batch:
     gap
         A known number, for which ``value`` and ``value + gap`` are both positive: the model then
         learns their geometric mean over the scale. Shaped like the values.
+    least
+        A known lower bound of each value, shaped like the values: an answer below it is raised to
+        it, and where a value lies on it, to answer less is no error.
     weights
         How much the error of each value counts, shaped like the values.
     feature_tangents, query_tangents, scale_tangents, gap_tangents, value_tangents
@@ -45,6 +48,7 @@ class Batch:
     offset: Tensor | None = None
     scale: Tensor | None = None
     gap: Tensor | None = None
+    least: Tensor | None = None
     weights: Tensor | None = None
     feature_tangents: Tensor | None = None
     query_tangents: Tensor | None = None
@@ -129,6 +133,7 @@ _AT_QUERIES = (
     "offset",
     "scale",
     "gap",
+    "least",
     "weights",
     "query_tangents",
     "scale_tangents",

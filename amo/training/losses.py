@@ -1,5 +1,6 @@
 """What training minimises."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from amo.errors import SettingsError
 from amo.operator import Operator
 from amo.training import metrics
 
+_ROUNDING = 1e-7  # of values in float32
 Loss = Callable[[Operator, Batch, torch.Generator], Tensor]  # each step has its own generator
 
 
@@ -37,11 +39,15 @@ class SobolevLoss:
         Likewise of the derivatives.
     step
         Of the difference, a direction j moving by step / u_j: wide enough for float32.
+    longest
+        The most that a direction may move any coordinate of a sample: where they turn faster, the
+        direction is shortened for that sample, and its derivative counts for less.
     """
 
     value_unit: float
     direction_units: tuple[float, ...]
     step: float
+    longest: float = math.inf
 
     def __call__(self, operator: Operator, batch: Batch, generator: torch.Generator) -> Tensor:
         """Return the loss of a batch."""
@@ -51,6 +57,9 @@ class SobolevLoss:
         signs = torch.randint(0, 2, (len(batch), 1, n_directions, 1), generator=generator)
         units = torch.tensor(self.direction_units).unsqueeze(-1)
         along = ((2.0 * signs - 1.0) / units).to(batch.values)
+        if self.longest < math.inf and batch.query_tangents is not None:
+            moved = batch.query_tangents.abs().amax((1, 3))[:, None, :, None] * self.step
+            along = along * (self.longest / (moved * along.abs()).clamp(min=1e-30)).clamp(max=1.0)
 
         def both_ways(values: Tensor, tangents: Tensor | None) -> Tensor:
             if tangents is None:
@@ -72,4 +81,7 @@ class SobolevLoss:
         slope = (along * batch.value_tangents).sum(-2)
         slope_error = (forth - back) / (2.0 * self.step) - slope
         squared = value_error.square() + slope_error.square()
+        if batch.least is not None:
+            on_it = batch.values <= batch.least + _ROUNDING
+            squared = squared.masked_fill(on_it & (0.5 * (forth + back) <= batch.least), 0.0)
         return (squared if batch.query_mask is None else squared[batch.query_mask]).mean().log()

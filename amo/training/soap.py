@@ -2,7 +2,7 @@
 
 For a weight matrix with gradient G, running means L of G Gᵀ and R of Gᵀ G have eigenvectors U and
 V. Adam runs on Uᵀ G V, where gradients are nearly uncorrelated, and its step is turned back. The
-bases follow by one orthogonal iteration every few steps.
+bases follow by one orthogonal iteration every few steps. A side that is too long keeps its axes.
 
 Measured on the American training set, two cores: validation RMSE 5.5e-5 after 1,500 steps and 167
 seconds; AdamW 8.9e-5 after 3,000 steps and 230 seconds.
@@ -73,9 +73,10 @@ class SOAP(Optimizer):
         parameter.add_(direction, alpha=-group["lr"] / (1.0 - slow**count))
         if "left" in state:
             state["left"].lerp_(gradient @ gradient.mT, 1.0 - slower)
+        if "right" in state:
             state["right"].lerp_(gradient.mT @ gradient, 1.0 - slower)
-            if count % group["refresh"] == 0:
-                _refresh(state)
+        if count % group["refresh"] == 0:
+            _refresh(state)
 
 
 def _first_state(parameter: Tensor, gradient: Tensor) -> State:
@@ -84,28 +85,33 @@ def _first_state(parameter: Tensor, gradient: Tensor) -> State:
         "exp_avg": torch.zeros_like(parameter),
         "exp_avg_sq": torch.zeros_like(parameter),
     }
-    if parameter.ndim == 2 and min(parameter.shape) > 1 and max(parameter.shape) <= _LARGEST:
-        state["left"], state["right"] = gradient @ gradient.mT, gradient.mT @ gradient
-        for side in ("left", "right"):
-            state[f"{side}_basis"] = torch.linalg.eigh(state[side])[1].contiguous()
+    if parameter.ndim == 2 and min(parameter.shape) > 1:
+        sides = {"left": gradient @ gradient.mT, "right": gradient.mT @ gradient}
+        for (side, product), length in zip(sides.items(), parameter.shape, strict=True):
+            if length <= _LARGEST:
+                state[side] = product
+                state[f"{side}_basis"] = torch.linalg.eigh(product)[1].contiguous()
     return state
 
 
 def _turn(state: State, values: Tensor) -> Tensor:
-    if "left" not in state:
-        return values.clone()
-    return state["left_basis"].mT @ values @ state["right_basis"]
+    values = values.clone()
+    if "left" in state:
+        values = state["left_basis"].mT @ values
+    return values @ state["right_basis"] if "right" in state else values
 
 
 def _turn_back(state: State, values: Tensor) -> Tensor:
-    if "left" not in state:
-        return values
-    return state["left_basis"] @ values @ state["right_basis"].mT
+    if "left" in state:
+        values = state["left_basis"] @ values
+    return values @ state["right_basis"].mT if "right" in state else values
 
 
 def _refresh(state: State) -> None:
     """Turn each basis towards the eigenvectors, largest first; the squares follow their axes."""
     for side, axis in (("left", 0), ("right", 1)):
+        if side not in state:
+            continue
         basis = state[f"{side}_basis"]
         sizes = (basis * (state[side] @ basis)).sum(0)
         order = sizes.argsort(descending=True)

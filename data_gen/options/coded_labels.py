@@ -45,9 +45,11 @@ def coded(coding: Coding, put: Put, labels: Mapping[str, FloatArray]) -> dict[st
     turns = np.zeros((n, 2, len(DIRECTIONS), 1))  # the state moves along its own two directions
     for point, name in enumerate(("rate", "dividend_yield")):
         turns[:, point, DIRECTIONS.index(name), 0] = rate_slope(state[:, point])
-    gap = {}
+    more = {}
+    if coding.is_american:
+        more["least"] = flat(((np.maximum(1.0 - spot, 0.0) - offset["price"]) / unit)[..., None])
     if coding.gap is not None:
-        gap = {
+        more |= {
             "gap": flat((coding.gap(put, np) / unit)[..., None]),
             "gap_tangents": flat((stretch * tangents(coding.gap, put))[..., None]),
         }
@@ -62,7 +64,7 @@ def coded(coding: Coding, put: Put, labels: Mapping[str, FloatArray]) -> dict[st
         "query_tangents": flat(reach[..., None] * coding.query_tangents(put)),
         "scale_tangents": flat((stretch * tangents(coding.scale, put))[..., None]),
         "value_tangents": flat((stretch * np.stack(slopes, axis=-1))[..., None]),
-    } | gap
+    } | more
 
 
 def exercised(

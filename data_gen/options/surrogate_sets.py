@@ -96,11 +96,13 @@ class ServingSet:
         """What each array holds; strike 1, rates and volatility per year, expiry in years."""
         at_points = "(samples, vols, points)"
         coded = "(samples, vols × points, …)"
-        gap = {
+        more = {
             "gap": f"call above put, in that unit, {coded}",
             "gap_tangents": "derivatives of the gap",
         }
-        gap = {} if self.coding.gap is None else gap
+        more = {} if self.coding.gap is None else more
+        if self.coding.is_american:
+            more["least"] = f"what exercise pays above the offset, in that unit, {coded}"
         return {
             "state": "number of the market state",
             "rate": "per year, continuous",
@@ -121,7 +123,7 @@ class ServingSet:
             "queries": f"coordinates of the field, {coded}",
             "values": f"price / K above the offset of the coding, in the coding's unit, {coded}",
             "scale": f"the size of the output, in that unit, {coded}",
-            **gap,
+            **more,
             "weights": f"the larger of 1 and K/S, spot over strike of the mirrored call, {coded}",
             "feature_tangents": f"derivatives of the features along {', '.join(DIRECTIONS)}",
             "query_tangents": "of the queries",

@@ -15,6 +15,7 @@ from amo.baselines.fno import FNOConfig
 from amo.baselines.galerkin import GalerkinConfig
 from amo.baselines.lamo import LaMOConfig
 from amo.baselines.lno import LNOConfig
+from amo.baselines.set_encoder import SetEncoderConfig
 from amo.baselines.transolver import TransolverConfig
 from amo.baselines.ufno import UFNOConfig
 from amo.checkpoint import Recipe
@@ -51,6 +52,12 @@ OPERATORS = {
             trunk_depth=3,
             modulation="shift",
             direct=False,
+        ),
+    ),
+    "set-encoder": Recipe(
+        kind="set-encoder",
+        config=SetEncoderConfig(
+            n_features=2, n_dimensions=2, width=8, trunk_width=12, trunk_depth=2
         ),
     ),
     "seeing-amo": Recipe(kind="amo", config=replace(TINY, sees_input=True)),

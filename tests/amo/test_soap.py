@@ -19,7 +19,7 @@ def stiff(n: int, seed: int) -> Tensor:
 
 
 def minimise(optimizer: torch.optim.Optimizer, weight: Tensor, steps: int) -> float:
-    left, right = stiff(8, 1), stiff(6, 2)
+    left, right = (stiff(n, seed) for seed, n in enumerate(weight.shape, start=1))
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = 0.1 * (1 - step / steps)
@@ -55,7 +55,7 @@ def test_bases_are_orthonormal_and_nearly_diagonalise_the_covariances() -> None:
         assert off.norm() < 0.1 * turned.norm()
 
 
-@pytest.mark.parametrize("shape", [(7,), (1, 5), (3, 4, 5), (600, 2)])
+@pytest.mark.parametrize("shape", [(7,), (1, 5), (3, 4, 5), (600, 600)])
 def test_other_shapes_take_the_steps_of_adam(shape: tuple[int, ...]) -> None:
     generator = torch.Generator().manual_seed(3)
     one = nn.Parameter(torch.randn(shape, generator=generator))
@@ -68,6 +68,18 @@ def test_other_shapes_take_the_steps_of_adam(shape: tuple[int, ...]) -> None:
             parameter.sin().sum().backward()
             optimizer.step()
     assert torch.allclose(one, two, atol=1e-6)
+
+
+def test_a_side_that_is_too_long_keeps_its_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from amo.training import soap
+
+    monkeypatch.setattr(soap, "_LARGEST", 8)
+    one, two = (nn.Parameter(torch.ones(8, 9, dtype=torch.float64)) for _ in range(2))
+    adam = minimise(torch.optim.Adam([one], betas=(0.95, 0.95)), one, 300)
+    optimizer = SOAP([two], refresh=5)
+    assert minimise(optimizer, two, 300) < 0.5 * adam
+    assert "left" in optimizer.state[two]
+    assert "right" not in optimizer.state[two]
 
 
 def test_there_is_no_closure() -> None:

@@ -1,5 +1,6 @@
 """Learning derivatives: the loss, and the scale and link of answers."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -142,6 +143,55 @@ def test_mlp_takes_its_points_and_no_others() -> None:
         operator(torch.zeros(1, 3, 1), torch.zeros(1, 3, 1), torch.zeros(1, 4, 2))
     with pytest.raises(SettingsError, match="depth"):
         replace(CONFIG, depth=0)
+
+
+def test_a_padded_mlp_reads_places_and_no_padding() -> None:
+    torch.manual_seed(0)
+    config = replace(CONFIG, n_points=4, is_padded=True)
+    operator = checkpoint.build(Recipe(kind="mlp", config=config)).double()
+    points, features = torch.rand(2, 3, 1).double(), torch.rand(2, 3, 1).double()
+    queries = torch.rand(2, 5, 2).double()
+    known = operator(points, features, queries)
+    garbage = torch.full((2, 1, 1), 9.0).double()
+    mask = torch.tensor([[True, True, True, False]]).expand(2, -1)
+    padded = operator(
+        torch.cat([points, garbage], 1), torch.cat([features, garbage], 1), queries, mask
+    )
+    assert torch.allclose(known, padded, atol=1e-12)
+    assert not torch.allclose(known, operator(points + 0.1, features, queries))
+    with pytest.raises(SettingsError, match="4 points"):
+        operator(torch.zeros(1, 5, 1), torch.zeros(1, 5, 1), queries[:1])
+
+
+def test_where_a_value_lies_on_its_least_an_answer_below_is_no_error() -> None:
+    batch, operator, generator = exact_batch(), exact_operator(), torch.Generator()
+    below = replace(batch, values=batch.values + 0.5, least=batch.values + 0.5)
+    assert float(LOSS(operator, below, generator)) == -math.inf, "all answers are raised to it"
+    assert torch.equal(operator.predict(below), below.least)
+    above = replace(batch, values=batch.values - 0.5, least=batch.values - 0.5)
+    assert float(LOSS(operator, above, generator)) > 0, "to answer more is one"
+    held = replace(batch, least=batch.values - 1.0)
+    assert torch.equal(operator.predict(held), operator.predict(batch))
+
+
+def test_directions_are_shortened_where_coordinates_turn_fast() -> None:
+    """The difference is then taken where the slope is measured, and counts in proportion."""
+    batch, operator = exact_batch(), exact_operator()
+    assert batch.query_tangents is not None
+    fast = replace(
+        batch,
+        query_tangents=1e4 * batch.query_tangents,
+        value_tangents=batch.value_tangents * 0.0,
+    )
+    wide = float(LOSS(operator, fast, torch.Generator().manual_seed(1)))
+    short = replace(LOSS, longest=1e-3)
+    assert float(short(operator, fast, torch.Generator().manual_seed(1))) < wide
+    same = float(short(operator, batch, torch.Generator().manual_seed(1)))
+    largest = replace(LOSS, longest=1e9)
+    assert same <= 0.0
+    assert float(largest(operator, batch, torch.Generator().manual_seed(1))) == float(
+        LOSS(operator, batch, torch.Generator().manual_seed(1))
+    )
 
 
 def test_thinning_keeps_everything_at_a_query_together() -> None:

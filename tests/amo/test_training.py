@@ -242,6 +242,16 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
     pytest.fail(f"{path} was never written")
 
 
+def wait_for_progress(process: subprocess.Popen[bytes]) -> None:
+    """Wait until training goes on: its bar is drawn."""
+    assert process.stderr is not None
+    seen = b""
+    while b"step/s" not in seen:
+        more = process.stderr.read1(4096)  # type: ignore[attr-defined]  # a buffered pipe has it
+        assert more, "training ended before its bar was drawn"
+        seen += more
+
+
 STEPS = 240  # the state is saved after 200
 
 
@@ -256,25 +266,23 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
-def test_stopped_run_resumes_to_the_same_weights(
-    tmp_path: Path, whole: Path, kind: signal.Signals
-) -> None:
+def test_stopped_run_resumes_to_the_same_weights(tmp_path: Path, whole: Path) -> None:
     data = whole / "data"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    steps = STEPS
-    process = subprocess.Popen(
-        command(data, tmp_path / "stopped", steps), env=environment, stderr=subprocess.PIPE
-    )
-    wait_for(tmp_path / "stopped/training_state.safetensors", process)
-    process.send_signal(kind)
-    _, said = process.communicate()
-    if kind == signal.SIGTERM:
-        assert process.returncode == 130
-        assert b"same command goes on" in said
-    else:
-        assert process.returncode == -signal.SIGKILL
-    subprocess.run(command(data, tmp_path / "stopped", steps), env=environment, check=True)
+    run = command(data, tmp_path / "stopped", STEPS)
+    for kind in (signal.SIGKILL, signal.SIGTERM):  # the second while it goes on from the first
+        process = subprocess.Popen(run, env=environment, stderr=subprocess.PIPE)
+        wait_for(tmp_path / "stopped/training_state.safetensors", process)
+        if kind == signal.SIGTERM:
+            wait_for_progress(process)
+        process.send_signal(kind)
+        _, said = process.communicate()
+        if kind == signal.SIGTERM:
+            assert process.returncode == 130
+            assert b"same command goes on" in said
+        else:
+            assert process.returncode == -signal.SIGKILL
+    subprocess.run(run, env=environment, check=True)
     one, two = (
         read_tensors(folder / "weights.safetensors")[0]
         for folder in (tmp_path / "stopped", whole / "run")

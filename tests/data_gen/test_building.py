@@ -52,10 +52,17 @@ def wait_for_a_shard(process: "subprocess.Popen[bytes]", folder: Path) -> None:
     raise AssertionError("no shard was made")
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set that nobody interrupted."""
+    folder = tmp_path_factory.mktemp("sets") / "whole"
+    run(*ARGUMENTS, "--workers", "1", "--out", str(folder))
+    return folder
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, workers: str) -> None:
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    run(*ARGUMENTS, "--workers", "1", "--out", str(whole))
+def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, whole: Path, workers: str) -> None:
+    killed = tmp_path / "killed"
     with start(*ARGUMENTS, "--workers", workers, "--out", str(killed)) as process:
         wait_for_a_shard(process, killed)
         process.send_signal(signal.SIGKILL)
@@ -72,7 +79,10 @@ def test_interrupt_keeps_shards_says_how_to_go_on_and_exits_130(tmp_path: Path) 
     with start(*arguments) as process:
         wait_for_a_shard(process, folder)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=240)
+        try:
+            _, errors = process.communicate(timeout=240)
+        finally:
+            process.kill()  # if it hangs, this test does not
     assert process.returncode == 130
     assert b"the same command, without --overwrite, goes on where it stopped" in errors
     assert b"Traceback" not in errors

@@ -11,6 +11,22 @@ from pricing.__main__ import main
 from pricing.analysis.rivals import rivals
 
 
+def test_rivals_under_markets_learn_from_padded_schedules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "_TIMED", 0.1)
+    data, out, file = tmp_path / "market", tmp_path / "runs", tmp_path / "rivals.json"
+    size = ["--markets", "16", "--contracts", "4", "--moments", "2", "--spots", "2"]
+    assert make(["american-market", *size, "--out", str(data)]) == 0
+    command = ["bench", "rivals", "--problem", "american-market", "--minutes", "0.001"]
+    folders = ["--data", str(data), "--out", str(out), "--json", str(file)]
+    assert main([*command, "--seeds", "1", *folders]) == 0
+    found = json.loads(file.read_text())
+    assert [row["model"] for row in found["rows"]] == list(rivals("american-market"))
+    assert found["problem"] == "american-market"
+    assert all(row["rmse"] > 0 for row in found["rows"])
+
+
 def test_rivals_learn_the_same_labels_for_the_same_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

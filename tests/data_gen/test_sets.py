@@ -8,6 +8,7 @@ import pytest
 
 from data_gen.dataset import SPLITS, DataSet, split_of
 from data_gen.options.coded_labels import LABELS
+from data_gen.options.market_set import MarketSet
 from data_gen.options.paper_options import RANGES, PaperOptionsSet
 from data_gen.options.surrogate_sets import AmericanSet, EuropeanSet, ServingSet
 from data_gen.sampling import power_of_two_below, sobol
@@ -25,6 +26,7 @@ def small_sets() -> list[DataSet]:
     return [
         EuropeanSet(states=8, vols=2, points=16),
         AmericanSet(states=8, vols=2, points=16),
+        MarketSet(markets=8, contracts=4, moments=2, spots=2),
         PaperOptionsSet(train=10, validation=3, test=3, resolution=16),
         AntiderivativeSet(samples=384, points=16),
         DiffusionSet(samples=384, points=16),
@@ -37,7 +39,7 @@ def test_shard_is_a_function_of_settings_and_number(dataset: DataSet) -> None:
     assert one.arrays.keys() == dataset.units.keys()
     for name, values in one.arrays.items():
         assert np.array_equal(values, two.arrays[name], equal_nan=True)
-        assert values.dtype in (np.float32, np.int32, np.bool_)
+        assert values.dtype in (np.float32, np.int32, np.int64, np.bool_)
     assert {dataset.split(i) for i in range(dataset.n_shards)} == set(SPLITS)
 
 
@@ -222,6 +224,9 @@ def test_pictures_show_labels_and_boundary() -> None:
         lambda: EuropeanSet(states=2),
         lambda: AmericanSet(vols=0),
         lambda: AmericanSet(seed=-1),
+        lambda: MarketSet(markets=2),
+        lambda: MarketSet(contracts=0),
+        lambda: MarketSet(seed=-1),
         lambda: PaperOptionsSet(train=0),
         lambda: PaperOptionsSet(resolution=2),
         lambda: Domain(volatility=(0.0, 1.0)),
