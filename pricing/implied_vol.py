@@ -44,9 +44,9 @@ def implied_volatility(
     """Return the volatility at which each option is worth its price; NaN with a reason if none.
 
     ``options.volatility`` is not read. A bounded engine inverts the rows in its domain; the rest
-    fall back to the formula and QuantLib, under markets to "fd", if wanted. Otherwise European
-    options are inverted by the closed form whatever the engine, and American ones, or all under
-    markets, by a search on the engine's prices.
+    fall back to the formula and QuantLib, American ones under markets to "fd-fast", if wanted.
+    Otherwise European options are inverted by the closed form whatever the engine, and American
+    ones, or all under markets, by a search on the engine's prices.
     An American time value below 1e-6 of the strike is smaller than the errors of the engines that
     would have to explain it, and gets no volatility.
     """
@@ -85,11 +85,25 @@ def implied_volatility(
         reason = f"no volatility in the domain of {engine.name} gives this price"
         progress = None  # its rows are counted already
     if falls_back:
-        other = get_engine("quantlib" if options.slices is None else "fd")
-        _solve(other, options, price, rows, found, workers, progress)
+        for other, share in _fallbacks(options, rows):
+            _solve(get_engine(other), options, price, share, found, workers, progress)
     elif len(rows):
         found.problems.append(BadRows("price", reason, rows))
     return found
+
+
+def _fallbacks(
+    options: Options, rows: npt.NDArray[np.intp]
+) -> list[tuple[str, npt.NDArray[np.intp]]]:
+    """Return which engine inverts which rows that a bounded one does not."""
+    if options.slices is None:
+        return [("quantlib", rows)]
+    early = options.is_american[rows]
+    return [
+        (name, share)
+        for name, share in (("fd-fast", rows[early]), ("analytic", rows[~early]))
+        if len(share)
+    ]
 
 
 def _own(

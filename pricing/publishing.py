@@ -11,8 +11,12 @@ from amo.experiment import Experiment
 from amo.files import make_folder, replacing
 from amo.training.state import LOG, STATE
 from pricing.analysis.assessment import assess
+from pricing.analysis.market_assessment import assess_market
 from pricing.surrogate.domain import Domain
 from pricing.surrogate.experiments import experiment_named
+from pricing.surrogate.market_domain import MarketDomain
+from pricing.surrogate.market_model import NAME as MARKET_MODEL
+from pricing.surrogate.market_model import MarketSurrogate
 from pricing.surrogate.model import Surrogate
 from pricing.surrogate.store import models_folder
 
@@ -43,7 +47,7 @@ def _check(recipe: Recipe, experiment: Experiment, run: Path) -> None:
     data, training = recipe.notes["data"], recipe.notes["training"]
     for what, found, wanted in (
         ("data of the set", data.get("set"), experiment.problem.name),
-        ("domain", dict(recipe.domain), Domain().as_dict()),
+        ("domain", dict(recipe.domain), _domain(experiment).as_dict()),
         ("model", asdict(recipe.config), asdict(experiment.model)),
         ("link", recipe.link, experiment.problem.link),
         ("number of steps", training["steps"], experiment.training.steps),
@@ -60,6 +64,15 @@ def measure(model: Path, contracts: int = 5_000, seed: int = 2_026) -> tuple[flo
         known = checkpoint.read_metrics(model)
     except CheckpointError:  # missing, for other weights or of an older version: measured anew here
         known = {}
-    found = assess(Surrogate.load(model, is_measured=False), contracts, seed)
+    _, recipe = checkpoint.load(model)
+    if recipe.notes.get("data", {}).get("set") == MARKET_MODEL:
+        market = MarketSurrogate.load(model, is_measured=False)
+        found = assess_market(market, contracts, seed)
+    else:
+        found = assess(Surrogate.load(model, is_measured=False), contracts, seed)
     checkpoint.write_metrics({**known, **found}, model)
-    return found["box"]["price"]["rmse"], found["domain"]["price"]["rmse"]
+    return found.get("box", found["domain"])["price"]["rmse"], found["domain"]["price"]["rmse"]
+
+
+def _domain(experiment: Experiment) -> Domain | MarketDomain:
+    return MarketDomain() if experiment.problem.name == MARKET_MODEL else Domain()

@@ -57,7 +57,7 @@ def assess(surrogate: Surrogate, n: int = 5_000, seed: int = 2_026) -> dict[str,
         "seed": seed,
         "box_ranges": {name: list(bounds) for name, bounds in BOX.items()},
         "box": _errors(found["box"], truth["box"], counted),
-        "histogram": _histogram(found["box"]["price"] - truth["box"]["price"]),
+        "histogram": histogram(found["box"]["price"] - truth["box"]["price"]),
         "domain": _errors(found["domain"], truth["domain"], np.ones(n, dtype=np.bool_)),
         "regions": _by_region(stratified, found["regions"], truth["regions"]),
         "stated_error": _stated(surrogate, max(n // 100, 2), rng).to_dict(),
@@ -121,12 +121,13 @@ def _slices(n: int, size: int, text: str) -> Iterator[slice]:
 def _errors(found: Values, truth: Values, counted: BoolArray) -> dict[str, dict[str, float]]:
     """Return RMSE, p99 and largest error; prices on all rows, Greeks on the counted ones."""
     return {
-        name: _spread((found[name] - truth[name])[slice(None) if name == "price" else counted])
+        name: spread((found[name] - truth[name])[slice(None) if name == "price" else counted])
         for name in QUANTITIES
     }
 
 
-def _spread(error: FloatArray) -> dict[str, float]:
+def spread(error: FloatArray) -> dict[str, float]:
+    """Return RMSE, p99 and largest size of errors."""
     size = np.abs(error)
     return {
         "rmse": float(np.sqrt(np.mean(error**2))),
@@ -135,7 +136,7 @@ def _spread(error: FloatArray) -> dict[str, float]:
     }
 
 
-def _histogram(error: FloatArray) -> dict[str, list[float]]:
+def histogram(error: FloatArray) -> dict[str, list[float]]:
     """Count errors by size, four bins per decade; smaller ones go into the first bin."""
     edges = np.logspace(-8, 1, 37)
     counts, _ = np.histogram(np.clip(np.abs(error), edges[0], edges[-1]), edges)
@@ -147,7 +148,7 @@ def _by_region(options: Options, found: Values, truth: Values) -> list[dict[str,
     rows = []
     for place, words in enumerate(regions.names()):
         here = number == place
-        errors = {name: _spread((found[name] - truth[name])[here]) for name in QUANTITIES}
+        errors = {name: spread((found[name] - truth[name])[here]) for name in QUANTITIES}
         rows.append({**words, "contracts": int(here.sum()), **errors})
     return rows
 
@@ -295,5 +296,5 @@ def _boundary(surrogate: Surrogate, n: int, rng: np.random.Generator) -> dict[st
     return {
         "contracts": n,
         "found": int(known.sum()),
-        **_spread(100.0 * (as_put - truth)[known]),
+        **spread(100.0 * (as_put - truth)[known]),
     }

@@ -8,14 +8,17 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from amo.arrays import BoolArray, FloatArray
 from pricing.analysis.book import quantities_of
-from pricing.books import check_markets, market_numbers
+from pricing.books import check_markets, market_numbers, read_book
 from pricing.columns import BadRows, OptionFrameError
-from pricing.engines.base import Engine
+from pricing.engines.base import Engine, HasSlopes
+from pricing.engines.registry import get_engine
 from pricing.frames import price_frame
 from pricing.markets.clock import CLOSE
 from pricing.markets.market import Dividend, Market
-from pricing.options import Exercise
+from pricing.options import Exercise, Options
+from pricing.slopes import QUARTERS, Slopes
 
 _BASIS_POINT = 1e-4
 _CASH = 0.01  # by which a dividend is moved, in the currency of the spot
@@ -56,8 +59,9 @@ def ladder_frame(
     DataFrame
         One line for each node: ``underlying``, ``kind`` (rate, borrow or dividend), ``time`` in
         years, and ``sensitivity``: the change of the book's value for one basis point of the zero
-        rate or of the borrow at that node, or for one unit of cash of that dividend. Central
-        differences: two prices of the underlying's rows for each line.
+        rate or of the borrow at that node, or for one unit of cash of that dividend. The market
+        model of engine "amo" gives them by one backward pass; for other rows and engines they are
+        central differences, two prices of the underlying's rows for each line.
     """
     if not isinstance(book, pd.DataFrame):
         raise OptionFrameError(f"expected a pandas DataFrame, got {type(book).__name__}")
@@ -67,32 +71,93 @@ def ladder_frame(
     if problems:
         raise OptionFrameError.from_problems(problems, book.index)
     held = quantities_of(book, quantity)
+    chosen = get_engine(engine)
+    is_done = np.zeros(len(book), dtype=np.bool_)
+    slopes = None
+    options = None
+    if isinstance(chosen, HasSlopes):
+        options, bad = read_book(
+            book, columns, exercise=exercise, markets=markets, as_of=as_of, expiry_time=expiry_time,
+            assumed=[],
+        )  # fmt: skip
+        if not bad:  # if there are any, the prices below say which
+            is_done, slopes = chosen.slopes(options, held, workers)
     lines = []
     for place, (name, market) in enumerate(markets.items()):
         mine = number == place
         if not mine.any():
             continue
-
-        price = partial(
-            price_frame,
-            book[mine],
-            engine,
-            greeks=False,
-            exercise=exercise,
-            columns=columns,
-            as_of=as_of,
-            expiry_time=expiry_time,
-            workers=workers,
-            progress=False,
-        )
-        for rung in _rungs(market):
-            up, down = (
-                price(markets={name: rung.moved(k * rung.step)})["price"].to_numpy()
-                for k in (1, -1)
+        total = np.zeros(len(list(_rungs(market))))
+        if slopes is not None and options is not None:
+            total += _by_slopes(market, slopes, options, mine)
+        left = mine & ~is_done
+        if left.any():
+            price = partial(
+                price_frame,
+                book[left],
+                chosen,
+                greeks=False,
+                exercise=exercise,
+                columns=columns,
+                as_of=as_of,
+                expiry_time=expiry_time,
+                workers=workers,
+                progress=False,
             )
-            change = float(np.sum((up - down) * held[mine]))
-            lines.append((name, rung.kind, rung.time, change / (2.0 * rung.step)))
+            total += _by_differences(name, market, price, held[left])
+        lines += [
+            (name, rung.kind, rung.time, value)
+            for rung, value in zip(_rungs(market), total.tolist(), strict=True)
+        ]
     return pd.DataFrame(lines, columns=["underlying", "kind", "time", "sensitivity"])
+
+
+def _by_differences(
+    name: str, market: Market, price: Callable[..., pd.DataFrame], held: FloatArray
+) -> FloatArray:
+    """Return the sensitivity to each rung by central differences."""
+    found = []
+    for rung in _rungs(market):
+        up, down = (
+            price(markets={name: rung.moved(k * rung.step)})["price"].to_numpy() for k in (1, -1)
+        )
+        found.append(float(np.sum((up - down) * held)) / (2.0 * rung.step))
+    return np.array(found)
+
+
+def _by_slopes(market: Market, slopes: Slopes, options: Options, mine: BoolArray) -> FloatArray:
+    """Return the sensitivity to each rung from the slopes of the slices of a market.
+
+    The integrals of a curve are linear in its nodes.
+    """
+    own = np.flatnonzero(mine[slopes.row])
+    rows = slopes.row[own]
+    expiry = options.expiry[rows]
+    time = options.market_slices.time[rows][:, : slopes.cash.shape[1]]
+    along = expiry[:, None] * np.array(QUARTERS)
+    found = []
+    for kind, curve in (("rate", market.rate), ("borrow", market.borrow)):
+        at = {"_to": time, "": expiry, "_along": along}
+        for node in range(len(curve.times)):
+            moved = curve.bumped(node, _BASIS_POINT)
+            found.append(
+                sum(
+                    float(
+                        np.sum(
+                            getattr(slopes, kind + suffix)[own]
+                            * (moved.integral(times) - curve.integral(times))
+                        )
+                    )
+                    for suffix, times in at.items()
+                )
+            )
+    per_cash = slopes.cash[own] / options.spot[rows][:, None]
+    found += [
+        float(per_cash[:, number].sum()) if number < per_cash.shape[1] else 0.0
+        for number, payment in enumerate(market.dividends)
+        if payment.cash > 0
+    ]
+    return np.array(found)
 
 
 def _rungs(market: Market) -> Iterator[_Rung]:

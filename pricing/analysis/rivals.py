@@ -18,7 +18,7 @@ from amo.experiment import Experiment, evaluate, train
 from amo.operator import Operator
 from amo.training.distributed import Workers
 from amo.training.loop import TrainingConfig
-from pricing.surrogate.experiments import EXPERIMENTS, attending
+from pricing.surrogate.experiments import EXPERIMENTS, attending, without_direct
 
 _VALIDATIONS = 4
 STRIKE = 100.0  # errors are stated for
@@ -37,17 +37,30 @@ class RivalRow(TypedDict):
 
 
 class RivalResults(TypedDict):
-    """All models and seeds: docs/results/rivals.json."""
+    """All models and seeds: docs/results/rivals.json and market_rivals.json."""
 
     command: str
+    problem: str
     minutes: float
     hardware: str
     rows: list[RivalRow]
 
 
-def rivals() -> Mapping[str, Experiment]:
-    """Return the contestants: the shipped form, the attending one, and a perceptron."""
-    ours = EXPERIMENTS["american"]
+def rivals(problem: str = "american") -> Mapping[str, Experiment]:
+    """Return the contestants on a problem.
+
+    On rates: the shipped form, the attending one, and a perceptron. On markets: the shipped form
+    with and without its direct path, the set encoder that is left without the operator's parts,
+    and a perceptron on padded slots.
+    """
+    ours = EXPERIMENTS[problem]
+    if problem == "american-market":
+        return {
+            "amo": ours,
+            "amo, tokens only": without_direct(ours),
+            "set encoder": EXPERIMENTS["american-market-set"],
+            "mlp, padded": EXPERIMENTS["american-market-mlp"],
+        }
     return {
         "amo": ours,
         "amo, attending": attending(ours),
@@ -56,20 +69,27 @@ def rivals() -> Mapping[str, Experiment]:
 
 
 def run(
-    data: Path, out: Path, minutes: float, n_seeds: int, say: Callable[[str], None]
+    problem: str,
+    data: Path,
+    out: Path,
+    minutes: float,
+    n_seeds: int,
+    say: Callable[[str], None],
 ) -> RivalResults:
     """Train every rival with every seed into folders below ``out``."""
     rows: list[RivalRow] = []
     hardware = ""
     for seed in range(n_seeds):
-        for name, experiment in rivals().items():
+        for name, experiment in rivals(problem).items():
             say(f"{name}, seed {seed}: {minutes:g} minutes")
-            folder = out / f"{name.replace(', ', '-')}-{seed}"
+            folder = out / problem / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
             row, hardware = _trained(name, experiment, seed, data, folder, minutes)
             say(f"    RMSE {row['rmse']:.2e} after {row['steps']:,} steps")
             rows.append(row)
     return {
-        "command": f"python -m pricing bench rivals --minutes {minutes:g} --seeds {n_seeds}",
+        "command": f"python -m pricing bench rivals --problem {problem} --minutes {minutes:g} "
+        f"--seeds {n_seeds}",
+        "problem": problem,
         "minutes": minutes,
         "hardware": hardware,
         "rows": rows,

@@ -31,6 +31,7 @@ from pricing import black_scholes, bounds
 from pricing.markets.slices import Slices
 from pricing.options import Options, Values
 from pricing.progress import Advance
+from pricing.slopes import Slopes
 
 FIVE_GREEKS = ("delta", "gamma", "vega", "theta", "rho")
 MORE_GREEKS = ("dividend_rho", "vanna", "volga", "charm")
@@ -159,13 +160,23 @@ class HasSurface(Protocol):
         """
 
 
+@runtime_checkable
+class HasSlopes(Protocol):
+    """Differentiates a book's value in all numbers of its markets at once."""
+
+    def slopes(
+        self, options: Options, weight: FloatArray, workers: int | None = None
+    ) -> tuple[BoolArray, Slopes | None]:
+        """Return for which rows it does, and the slopes of Σ weight × price over these."""
+
+
 def refused(engine: Engine, options: Options) -> Refusals:
     """Ask an engine which rows it does not take; it never sees expired ones."""
     is_live = options.expiry > 0
     if options.slices is not None and not isinstance(engine, TakesMarkets) and is_live.any():
         reason = (
-            f'engine "{engine.name}" does not price under markets: use engine="fd", "fd-fast" or '
-            '"quantlib-fd", or engine="analytic" for European options'
+            f'engine "{engine.name}" does not price under markets: use engine="amo", "fd" or '
+            '"fd-fast", engine="quantlib-fd", or engine="analytic" for European options'
         )
         return [(is_live, reason)]
     return [

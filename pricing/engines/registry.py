@@ -85,7 +85,7 @@ def fallbacks(options: "Options", is_unknown: "BoolArray") -> "list[tuple[Engine
 
     An engine is loaded only if some row needs it.
     """
-    american = "quantlib" if options.slices is None else "fd"
+    american = "quantlib" if options.slices is None else "fd-fast"
     shares = {
         "analytic": is_unknown & ~options.is_american,
         american: is_unknown & options.is_american,

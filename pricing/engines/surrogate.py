@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -13,20 +13,36 @@ from amo.errors import CheckpointError
 from pricing.engines.base import Failures, Refusals
 from pricing.options import Options, Values
 from pricing.progress import Advance
+from pricing.slopes import Slopes
 from pricing.surrogate.encoding import AMERICAN, EUROPEAN
+from pricing.surrogate.market_model import NAME as MARKET_MODEL
+from pricing.surrogate.market_model import MarketSurrogate
 from pricing.surrogate.model import Surrogate
 from pricing.surrogate.store import models_folder
 
 _LOST = "the network gave no finite number: choose another engine for this row"
 
 
+_FORMULA = 'European options under dividends or sloped curves have a formula: use engine="analytic"'
+_NO_MODEL = (
+    "there is no model for American options under dividends or sloped curves here: let `make "
+    'models` train it, or use engine="fd-fast"'
+)
+
+
 @dataclass(frozen=True)
 class SurrogateEngine:
-    """The engine "amo": one surrogate for each exercise style."""
+    """The engine "amo": one surrogate for each exercise style, and one for markets.
+
+    Options under a market without dividends, whose curves are flat, are like those without one.
+    The others are priced by the market model if they are American.
+    """
 
     european: Surrogate
     american: Surrogate
+    market: MarketSurrogate | None = None
     name: str = "amo"
+    takes_markets: Literal[True] = True
     stated_error: str = "what at least 99 of 100 contracts like this one stay below, as measured"
 
     @classmethod
@@ -43,7 +59,10 @@ class SurrogateEngine:
         )
         if european.coding.is_american or not american.coding.is_american:
             raise CheckpointError(f"{folder} has its two models in each other's place")
-        return cls(european, american)
+        market = folder / MARKET_MODEL
+        return cls(
+            european, american, MarketSurrogate.load(market, device) if market.is_dir() else None
+        )
 
     @classmethod
     def load_all(cls, folder: Path | None = None, device: torch.device | str = "cpu") -> list[Self]:
@@ -52,15 +71,25 @@ class SurrogateEngine:
         engine, rival = cls.load(folder, device), folder / "american-mlp"
         if not rival.is_dir():
             return [engine]
-        return [engine, cls(engine.european, Surrogate.load(rival, device), name="mlp")]
+        american = Surrogate.load(rival, device)
+        return [engine, cls(engine.european, american, engine.market, name="mlp")]
 
     def refusals(self, options: Options) -> Refusals:
         """Refuse rows outside the domain: nothing is extrapolated."""
-        return [
-            (mask & (options.is_american == surrogate.coding.is_american), reason)
+        is_market = _needs_market(options)
+        found = [
+            (mask & (options.is_american == surrogate.coding.is_american) & ~is_market, reason)
             for surrogate in (self.european, self.american)
             for mask, reason in surrogate.outside(options)
         ]
+        if is_market.any():
+            found.append((is_market & ~options.is_american, _FORMULA))
+            known = [] if self.market is None else self.market.outside(options)
+            is_early = is_market & options.is_american
+            found += [(mask & is_early, reason) for mask, reason in known]
+            if self.market is None:
+                found.append((is_early, _NO_MODEL))
+        return found
 
     def inside(self, options: Options) -> BoolArray:
         """Return which rows lie in the domain of their style's surrogate."""
@@ -118,15 +147,41 @@ class SurrogateEngine:
     def exercise_boundary(self, options: Options) -> FloatArray:
         """Return the spot at which each American option is exercised; NaN where it is unknown."""
         at_strike = options.with_values(spot=options.strike)
-        rows = np.flatnonzero(options.is_american & (options.expiry > 0) & self.inside(at_strike))
+        chosen = options.is_american & (options.expiry > 0) & self.inside(at_strike)
         result = np.full(len(options), np.nan)
-        if len(rows):
-            result[rows] = self.american.exercise_boundary(options.take(rows))
+        for surrogate, rows in self._shares(options, chosen):
+            result[rows] = surrogate.exercise_boundary(options.take(rows))
         return result
 
-    def _shares(self, options: Options, chosen: BoolArray) -> Iterator[tuple[Surrogate, IntArray]]:
+    def slopes(
+        self, options: Options, weight: FloatArray, workers: int | None = None
+    ) -> tuple[BoolArray, Slopes | None]:
+        """Return which rows the market model prices, and their slopes; see :class:`Slopes`."""
+        chosen = _needs_market(options) & self.inside(options) & options.is_american
+        rows = np.flatnonzero(chosen & (options.expiry > 0))
+        if self.market is None or not len(rows):
+            return np.zeros(len(options), dtype=np.bool_), None
+        found = self.market.slopes(options.take(rows), weight[rows], workers)
+        return np.isin(np.arange(len(options)), rows), found._replace(row=rows[found.row])
+
+    def _shares(
+        self, options: Options, chosen: BoolArray
+    ) -> Iterator[tuple[Surrogate | MarketSurrogate, IntArray]]:
         """Yield each surrogate with its rows among the chosen ones, if there are any."""
-        for surrogate in (self.european, self.american):
-            rows = np.flatnonzero(chosen & (options.is_american == surrogate.coding.is_american))
-            if len(rows):
-                yield surrogate, rows
+        is_market = _needs_market(options)
+        models: list[tuple[Surrogate | MarketSurrogate | None, BoolArray]] = [
+            (self.european, ~options.is_american & ~is_market),
+            (self.american, options.is_american & ~is_market),
+            (self.market, options.is_american & is_market),
+        ]
+        for model, mine in models:
+            rows = np.flatnonzero(chosen & mine)
+            if len(rows) and model is not None:
+                yield model, rows
+
+
+def _needs_market(options: Options) -> BoolArray:
+    """Return which rows have dividends, or curves that are not flat."""
+    if options.slices is None:
+        return np.zeros(len(options), dtype=np.bool_)
+    return ~options.slices.is_plain

@@ -9,12 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from amo.baselines.mlp import PointwiseMLPConfig
+from amo.baselines.set_encoder import SetEncoderConfig
 from amo.errors import SettingsError
 from amo.experiment import Experiment, Problem
 from amo.model_config import AMOConfig
 from amo.training.loop import TrainingConfig
 from amo.training.losses import SobolevLoss
+from pricing.slopes import QUARTERS
+from pricing.surrogate import market_coding
 from pricing.surrogate.encoding import AMERICAN, DIRECTIONS, EUROPEAN, STATE_POINTS, Coding
+from pricing.surrogate.market_domain import MarketDomain
 
 _TRAINING = TrainingConfig(
     steps=30_000,
@@ -75,7 +79,7 @@ _AMERICAN = Experiment(
     kind="amo",
     # an encoder of the size of its input, and a decoder that costs what a perceptron costs
     model=_operator(AMERICAN, n_tokens=4, n_poles=2, n_blocks=1, decoder="modulated"),
-    training=replace(_TRAINING, steps=13_000, n_queries=512),
+    training=replace(_TRAINING, steps=26_000, n_queries=512),
     loss=_loss(
         3e-5, {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
     ),
@@ -94,14 +98,87 @@ _AMERICAN_MLP = replace(
     ),
     training=replace(_TRAINING, steps=50_000),  # a step is cheaper than the operator's
 )
+_MARKET_UNITS = {
+    "log_spot": 1e-3, "volatility": 1e-3, "rate": 4e-3, "borrow": 4e-3, "dividends": 5e-4
+}  # fmt: skip
+_MARKET = Experiment(
+    name="american-market",
+    problem=Problem(
+        name="american-market",
+        title="markets to values of American options",
+        n_features=market_coding.FEATURES,
+        n_dimensions=1,
+        link="softplus",
+        is_coded=True,
+    ),
+    kind="amo",
+    model=AMOConfig(
+        n_features=market_coding.FEATURES,
+        n_dimensions=1,
+        n_query_dimensions=market_coding.COORDINATES,
+        width=32,
+        n_heads=2,
+        n_tokens=4,
+        n_poles=2,
+        n_blocks=1,
+        state_size=8,
+        decoder="modulated",
+    ),
+    training=replace(_TRAINING, steps=20_000, batch_size=96, n_queries=None),
+    loss=SobolevLoss(
+        3e-5,
+        tuple(_MARKET_UNITS[name] for name in market_coding.DIRECTIONS),
+        step=5e-7,
+        longest=0.01,
+    ),
+)
+_MARKET_MLP = replace(
+    _MARKET,
+    name="american-market-mlp",
+    kind="mlp",
+    model=PointwiseMLPConfig(
+        n_points=MarketDomain().widened().payments + len(QUARTERS),
+        n_features=market_coding.FEATURES,
+        n_dimensions=1,
+        n_query_dimensions=market_coding.COORDINATES,
+        width=128,
+        depth=4,
+        is_padded=True,
+    ),
+)
+_MARKET_SET = replace(
+    _MARKET,
+    name="american-market-set",
+    kind="set-encoder",
+    model=SetEncoderConfig(
+        n_features=market_coding.FEATURES,
+        n_dimensions=1,
+        n_query_dimensions=market_coding.COORDINATES,
+    ),
+)
 EXPERIMENTS: Mapping[str, Experiment] = {
-    experiment.name: experiment for experiment in (_EUROPEAN, _AMERICAN, _AMERICAN_MLP)
+    experiment.name: experiment
+    for experiment in (
+        _EUROPEAN,
+        _AMERICAN,
+        _AMERICAN_MLP,
+        _MARKET,
+        _MARKET_MLP,
+        _MARKET_SET,
+    )
 }
 
 
 def attending(experiment: Experiment) -> Experiment:
     """Return an experiment with the first generation's model: its decoder attends to tokens."""
     return replace(experiment, model=_operator(AMERICAN, n_tokens=16, n_poles=6, n_blocks=2))
+
+
+def without_direct(experiment: Experiment) -> Experiment:
+    """Return an experiment with a modulated AMO whose tokens alone carry the input."""
+    if not isinstance(experiment.model, AMOConfig):
+        raise SettingsError(f"{experiment.name} is no AMO")
+    return replace(experiment, model=replace(experiment.model, direct=False))
 
 
 def experiment_named(name: str) -> Experiment:

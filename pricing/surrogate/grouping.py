@@ -1,13 +1,16 @@
 """Rows of a book gathered by market state, in rectangles that an operator decodes at once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 
 from amo.arrays import BoolArray, FloatArray, IntArray
+from pricing.progress import Advance
+from pricing.threads import in_threads
 
 ROWS = 1 << 13  # decoded at a time
 STATES = 128  # encoded at a time
@@ -85,6 +88,22 @@ def together(packs: Iterable[Pack], n_rows: int) -> Iterator[list[Pack]]:
             some = []
     if some:
         yield some
+
+
+def run(
+    work: Callable[[list[Pack]], int],
+    packs: Iterable[Pack],
+    n_rows: int,
+    device: torch.device,
+    workers: int | None,
+    progress: Advance,
+) -> None:
+    """Do some work on all packs, a list of them at a time; on a CPU, in threads."""
+    tasks = together(packs, n_rows)
+    on_cpu = device.type == "cpu"
+    for n_done in in_threads(work, tasks, workers) if on_cpu else map(work, tasks):
+        if progress is not None:
+            progress(n_done)
 
 
 def _rectangle(lengths: IntArray, starts: IntArray | None = None) -> IntArray:

@@ -3,7 +3,9 @@
 Only the decoder is called repeatedly: volatility and spot are among its coordinates.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,12 +21,39 @@ from pricing.surrogate.encoding import mirrored
 from pricing.surrogate.grouping import Pack
 from pricing.surrogate.network import Network
 
-_BOUNDARY = 0.02  # square root of the first time value from which the boundary is read
+BOUNDARY = 0.02  # square root of the first time value from which the boundary is read
 _TOLERANCE = 1e-6  # of implied volatilities and of the logarithm of boundaries
 _STEP = 3e-4  # of implied volatilities: a last secant of that length is far more exact
 _FLATTEST = 1e-3  # vega per unit strike that a first step is taken with, at the least
 _RESIDUAL = 1e-8  # per unit strike: far below the surrogate's error
 _NEAR_EUROPEAN, _NEAR_AMERICAN = (0.97, 1.03), (0.6, 1.001)  # of the closed form's volatility
+
+
+# The values of some options, in packs of states: (options, positions, which states are among them).
+Answer = Callable[[Options, Pack, BoolArray], FloatArray]
+Packs = Callable[[list[Pack]], Iterator[tuple[Pack, Answer]]]
+
+
+class Search(NamedTuple):
+    """What is searched for every row.
+
+    Attributes
+    ----------
+    near, wide
+        Where the root probably is, and where it must be.
+    place
+        Puts x into options.
+    excess
+        Of the options with x, their values and their rows: zero at the root.
+    guess
+        Of x, and of the slope of the excess there.
+    """
+
+    near: Bracket
+    wide: Bracket
+    place: Callable[[Options, FloatArray], Options]
+    excess: Callable[[Options, FloatArray, IntArray], FloatArray]
+    guess: tuple[FloatArray, FloatArray] | None = None
 
 
 def implied_volatility(
@@ -57,9 +86,8 @@ def implied_volatility(
     start = np.clip(closed, low, high)
     vega = black_scholes.evaluate(*options.quoted_terms[:5], start, options.is_call, ("vega",))
     slope = np.maximum(vega["vega"] / options.strike, _FLATTEST)
-    return _roots(
-        network, options, near, (low, high), place, excess, progress, workers, (start, slope)
-    )
+    search = Search(near, (low, high), place, excess, (start, slope))
+    return roots(network.run, _answers(network, options), options, search, progress, workers)
 
 
 def exercise_boundary(network: Network, domain: Domain, options: Options) -> FloatArray:
@@ -83,81 +111,91 @@ def exercise_boundary(network: Network, domain: Domain, options: Options) -> Flo
 
         start = np.full(len(options), domain.log_moneyness[0])
         bracket = (start, np.zeros(len(options)))
-        return _roots(network, options, bracket, bracket, place, excess)[0]
+        search = Search(bracket, bracket, place, excess)
+        return roots(network.run, _answers(network, options), options, search)[0]
 
-    near, middle, far = (log_moneyness_at((n * _BOUNDARY) ** 2) for n in (1, 2, 3))
+    near, middle, far = (log_moneyness_at((n * BOUNDARY) ** 2) for n in (1, 2, 3))
     return place(options, 3.0 * near - 3.0 * middle + far).spot
 
 
-def _roots(
-    network: Network,
+def _answers(network: Network, options: Options) -> Packs:
+    """Return how a network answers the options of packs above the closed form."""
+
+    def packs(some: list[Pack]) -> Iterator[tuple[Pack, Answer]]:
+        for pack, latent, _ in network.encoded(options, some, ()):
+            yield pack, partial(_above, network, latent)
+
+    return packs
+
+
+def _above(
+    network: Network, latent: Tensor, some: Options, left: Pack, is_kept: BoolArray
+) -> FloatArray:
+    with torch.no_grad():
+        rows = network.tensors(some, left)
+        return network.above(network.operator, rows, latent[is_kept]).cpu().numpy()
+
+
+def roots(
+    run: Callable[[Callable[[list[Pack]], int], Options, int | None, Advance], None],
+    packs: Packs,
     options: Options,
-    near: Bracket,
-    wide: Bracket,
-    place: Callable[[Options, FloatArray], Options],
-    excess: Callable[[Options, FloatArray, IntArray], FloatArray],
+    search: Search,
     progress: Advance = None,
     workers: int | None = None,
-    guess: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, BoolArray]:
-    """Solve excess(x) = 0 for every row, where ``place`` puts x into options; NaN if none.
+    """Solve excess(x) = 0 for every row; NaN if there is no x.
 
-    With a guess of x and of the slope there, secants come first, and the bracketed search is for
-    the rows where they do not end. Also return where the network gave no number.
+    With a guess, secants come first, and the bracketed search is for the rows where they do not
+    end. Also return where the network gave no number.
     """
     result = np.full(len(options), np.nan)
     is_lost = np.zeros(len(options), dtype=np.bool_)
 
     def work(some: list[Pack]) -> int:
-        for pack, latent, _ in network.encoded(options, some, ()):
-            rows = pack.rows[pack.is_row]
-            value = _decoder(network, pack, latent)
-
-            def at(
-                x: FloatArray,
-                position: IntArray,
-                rows: IntArray = rows,
-                value: Callable[[Options, IntArray], FloatArray] = value,
-            ) -> FloatArray:
-                placed = place(options.take(rows[position]), x)
-                above = value(placed, position)
-                is_lost[rows[position]] |= ~np.isfinite(above)
-                return excess(placed, above, rows[position])
-
-            ends = (wide[0][rows], wide[1][rows])
-            if guess is not None:
-                start, slope = (values[rows] for values in guess)
-                result[rows] = secant_roots(
-                    at, start, slope, ends, tolerance=_STEP, residual=_RESIDUAL
-                )
-            left = np.flatnonzero(np.isnan(result[rows]))
-
-            def among(
-                x: FloatArray,
-                position: IntArray,
-                left: IntArray = left,
-                at: Callable[[FloatArray, IntArray], FloatArray] = at,
-            ) -> FloatArray:
-                return at(x, left[position])
-
-            if len(left):
-                result[rows[left]] = find_roots(
-                    among,
-                    (near[0][rows[left]], near[1][rows[left]]),
-                    (ends[0][left], ends[1][left]),
-                    tolerance=_TOLERANCE,
-                    residual=_RESIDUAL,
-                )
+        for pack, answer in packs(some):
+            _solve(pack, answer, options, search, result, is_lost)
         return sum(int(pack.lengths.sum()) for pack in some)
 
-    network.run(work, options, workers, progress)
+    run(work, options, workers, progress)
     return result, is_lost
 
 
-def _decoder(
-    network: Network, pack: Pack, latent: Tensor
-) -> Callable[[Options, IntArray], FloatArray]:
-    """Return a function that decodes some of a pack's options, given by their numbers in it."""
+def _solve(
+    pack: Pack,
+    answer: Answer,
+    options: Options,
+    search: Search,
+    result: FloatArray,
+    is_lost: BoolArray,
+) -> None:
+    """Write the roots of a pack's rows."""
+    rows = pack.rows[pack.is_row]
+    value = _of_some(pack, answer)
+
+    def at(x: FloatArray, position: IntArray) -> FloatArray:
+        placed = search.place(options.take(rows[position]), x)
+        found = value(placed, position)
+        is_lost[rows[position]] |= ~np.isfinite(found)
+        return search.excess(placed, found, rows[position])
+
+    ends = (search.wide[0][rows], search.wide[1][rows])
+    if search.guess is not None:
+        start, slope = (values[rows] for values in search.guess)
+        result[rows] = secant_roots(at, start, slope, ends, tolerance=_STEP, residual=_RESIDUAL)
+    left = np.flatnonzero(np.isnan(result[rows]))
+    if len(left):
+        result[rows[left]] = find_roots(
+            lambda x, position: at(x, left[position]),
+            (search.near[0][rows[left]], search.near[1][rows[left]]),
+            (ends[0][left], ends[1][left]),
+            tolerance=_TOLERANCE,
+            residual=_RESIDUAL,
+        )
+
+
+def _of_some(pack: Pack, answer: Answer) -> Callable[[Options, IntArray], FloatArray]:
+    """Return a function that answers some of a pack's options, given by their numbers in it."""
     # rows of one state are adjacent, here and among those left
     numbers = Pack(np.cumsum(pack.is_row).reshape(pack.rows.shape) - 1, pack.lengths)
 
@@ -167,10 +205,8 @@ def _decoder(
         left, is_kept = numbers.narrowed(pack.is_row & is_left[numbers.rows])
         among = np.cumsum(is_left) - 1  # from row numbers to positions among those left
         left = Pack(among[left.rows], left.lengths)
-        with torch.no_grad():
-            above = network.above(network.operator, network.tensors(some, left), latent[is_kept])
         values = np.empty(len(some))
-        left.put(above.cpu().numpy(), into=values)
+        left.put(answer(some, left, is_kept), into=values)
         return values
 
     return value

@@ -33,13 +33,11 @@ from pricing.surrogate.encoding import (
     EUROPEAN,
     mirrored,
 )
+from pricing.surrogate.exercise import held, stopped
 from pricing.surrogate.greeks import DERIVATIVES, differentiate
 from pricing.surrogate.grouping import Pack
 from pricing.surrogate.network import Network
 from pricing.surrogate.stated_error import StatedError
-
-_STOPPED = 1e-5  # per unit strike: American options with less time value get the payoff's Greeks
-
 
 _SIGN = {"charm": -1.0}  # time passes as expiry shrinks
 
@@ -207,23 +205,10 @@ class Surrogate(Network):
         return {name: values[name] for name in quantities}
 
     def _held(self, options: Options, price: FloatArray) -> FloatArray:
-        """Return 0 for options worth no more than exercise, up to the surrogate's error, and 1.
-
-        Between one and two such errors it rises in a straight line: Greeks do not jump where the
-        last digit of a price would decide.
-        """
-        if not self.coding.is_american:
-            return np.ones(len(options))
-        exercised = bounds.intrinsic(options.spot, options.strike, options.is_call)
-        small = _STOPPED * np.where(options.is_call, options.spot, options.strike)
-        share = np.clip((price - exercised) / small - 1.0, 0.0, 1.0)
-        return np.where(exercised > 0, share, 1.0)
+        return held(options, price) if self.coding.is_american else np.ones(len(options))
 
     def _stop(self, options: Options, values: Values) -> None:
         """Give American options that are to be exercised the Greeks of their payoff."""
         if "theta" in values:  # more time never lowers the value
             values["theta"] = np.minimum(values["theta"], 0.0)
-        held = self._held(options, values["price"])
-        for name in values.keys() - {"price"}:
-            greek = np.where(options.is_call, 1.0, -1.0) if name == "delta" else 0.0
-            values[name] = np.where(held > 0, held * values[name] + (1.0 - held) * greek, greek)
+        stopped(options, values, held(options, values["price"]))

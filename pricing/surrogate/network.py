@@ -16,7 +16,6 @@ from pricing.progress import Advance
 from pricing.surrogate import grouping
 from pricing.surrogate.encoding import STATE_POINTS, Coding, code_rate, mirrored
 from pricing.surrogate.grouping import Pack
-from pricing.threads import in_threads
 
 STEP = 2.0**-13  # of the input function, for its derivative in float64; exact in most sums
 
@@ -71,11 +70,7 @@ class Network:
         """Do some work on all rows, gathered by market state; on a CPU, in threads."""
         put, _ = mirrored(*options.terms)
         gathered = grouping.gather(put.rate, put.dividend_yield, options.is_call)
-        tasks = grouping.together(gathered, len(options))
-        on_cpu = self.device.type == "cpu"
-        for n_done in in_threads(work, tasks, workers) if on_cpu else map(work, tasks):
-            if progress is not None:
-                progress(n_done)
+        grouping.run(work, gathered, len(options), self.device, workers, progress)
 
     def encoded(
         self, options: Options, some: Sequence[Pack], derivatives: Sequence[str]

@@ -59,10 +59,10 @@ class Lattice:
         """The number of cells along every axis."""
         return tuple(len(edges) - 1 for edges in self.edges.values())
 
-    def numbers(self, put: Put) -> tuple[npt.NDArray[np.intp], ...]:
-        """Return each row's cell, one index per axis."""
+    def numbers(self, place: "Put | tuple[FloatArray, ...]") -> tuple[npt.NDArray[np.intp], ...]:
+        """Return each row's cell, one index per axis, from a tuple that has these names."""
         return tuple(
-            np.searchsorted(edges[1:-1], np.broadcast_to(getattr(put, name), np.shape(put[0])))
+            np.searchsorted(edges[1:-1], np.broadcast_to(getattr(place, name), np.shape(place[0])))
             for name, edges in self.edges.items()
         )
 
@@ -130,9 +130,9 @@ class StatedError:
                 bars = np.maximum(bars, beside)
         return cls(lattice, bars)
 
-    def of(self, put: Put, scale: FloatArray) -> FloatArray:
+    def of(self, place: "Put | tuple[FloatArray, ...]", scale: FloatArray) -> FloatArray:
         """Return the stated error per unit strike."""
-        return np.asarray(FLOOR + scale * self.bars[self.lattice.numbers(put)])
+        return np.asarray(FLOOR + scale * self.bars[self.lattice.numbers(place)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return edges and bars in JSON form."""

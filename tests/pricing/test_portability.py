@@ -33,17 +33,23 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 import numpy as np
+from pricing.analysis.market_assessment import stored_examples
 from pricing.options import Options
+from pricing.surrogate.market_model import NAME, MarketSurrogate
 from pricing.surrogate.model import Surrogate
 names = sys.argv[2].split(",")
 answers = {}
 for folder in map(Path, sys.argv[3:]):
-    surrogate = Surrogate.load(folder)
-    rows = surrogate.metrics["examples"]
-    inputs = {name: rows[name] for name in rows if name not in names}
-    options = Options.of(
-        strike=float(sys.argv[1]), is_american=surrogate.coding.is_american, **inputs
-    )
+    if folder.name == NAME:
+        surrogate = MarketSurrogate.load(folder)
+        options = stored_examples(surrogate.metrics)
+    else:
+        surrogate = Surrogate.load(folder)
+        rows = surrogate.metrics["examples"]
+        inputs = {name: rows[name] for name in rows if name not in names}
+        options = Options.of(
+            strike=float(sys.argv[1]), is_american=surrogate.coding.is_american, **inputs
+        )
     found = surrogate.evaluate(options.take(np.tile(np.arange(len(options)), 400)), names)
     tolerance = 2.0**11 * 2.0**-24
     for name, values in found.items():  # a row's numbers do not depend on where it stands
