@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from pricing.analysis.examples import sample_chain as sample_chain
     from pricing.analysis.examples import sample_listed_book as sample_listed_book
     from pricing.analysis.examples import sample_markets as sample_markets
+    from pricing.analysis.examples import sample_quotes as sample_quotes
     from pricing.analysis.ladder import ladder_frame as ladder_frame
     from pricing.analysis.surfaces import surface_frame as surface_frame
+    from pricing.chains.fitting import MarketFit as MarketFit
+    from pricing.chains.fitting import fit_market as fit_market
+    from pricing.chains.marks import implied_marks as implied_marks
+    from pricing.chains.reading import Chain as Chain
+    from pricing.chains.reading import read_chain as read_chain
     from pricing.columns import AssumptionWarning as AssumptionWarning
     from pricing.columns import OptionFrameError as OptionFrameError
     from pricing.engines.base import Engine as Engine
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
     from pricing.engines.surrogate import SurrogateEngine as SurrogateEngine
     from pricing.frames import implied_vol_frame as implied_vol_frame
     from pricing.frames import price_frame as price_frame
+    from pricing.marked_chains import MarkedChain as MarkedChain
+    from pricing.marked_chains import mark_chain as mark_chain
     from pricing.markets.curve import Curve as Curve
     from pricing.markets.files import markets_from_frames as markets_from_frames
     from pricing.markets.files import read_markets as read_markets
@@ -41,12 +49,16 @@ if TYPE_CHECKING:
     from pricing.markets.market import Dividend as Dividend
     from pricing.markets.market import Market as Market
     from pricing.options import Options as Options
+    from pricing.vol_surfaces.surface import VolSurface as VolSurface
+    from pricing.vol_surfaces.surface import fit_surface as fit_surface
+    from pricing.vol_surfaces.surface import mark_book as mark_book
 
     __version__: str
 
 __all__ = [
     "ENGINES",
     "AssumptionWarning",
+    "Chain",
     "CheckpointError",
     "Comparison",
     "Curve",
@@ -57,28 +69,38 @@ __all__ = [
     "Inverts",
     "KeepsBounds",
     "KnowsDomain",
+    "MarkedChain",
     "Market",
+    "MarketFit",
     "OptionFrameError",
     "Options",
     "SettingsError",
     "StatesError",
     "SurrogateEngine",
     "TakesMarkets",
+    "VolSurface",
     "__version__",
     "check_frame",
     "compare_frame",
     "evaluate",
     "exposure",
+    "fit_market",
+    "fit_surface",
     "get_engine",
+    "implied_marks",
     "implied_vol_frame",
     "ladder_frame",
+    "mark_book",
+    "mark_chain",
     "markets_from_frames",
     "price_frame",
+    "read_chain",
     "read_markets",
     "sample_book",
     "sample_chain",
     "sample_listed_book",
     "sample_markets",
+    "sample_quotes",
     "scenario_grid",
     "surface_frame",
     "write_markets",
@@ -88,6 +110,7 @@ __getattr__, __dir__ = front_door(
     {
         "ENGINES": "pricing.engines.registry",
         "AssumptionWarning": "pricing.columns",
+        "Chain": "pricing.chains.reading",
         "CheckpointError": "amo.errors",
         "Comparison": "pricing.analysis.comparison",
         "Engine": "pricing.engines.base",
@@ -114,9 +137,19 @@ __getattr__, __dir__ = front_door(
         "sample_chain": "pricing.analysis.examples",
         "sample_listed_book": "pricing.analysis.examples",
         "sample_markets": "pricing.analysis.examples",
+        "sample_quotes": "pricing.analysis.examples",
         "Market": "pricing.markets.market",
         "Curve": "pricing.markets.curve",
         "Dividend": "pricing.markets.market",
+        "read_chain": "pricing.chains.reading",
+        "fit_market": "pricing.chains.fitting",
+        "MarketFit": "pricing.chains.fitting",
+        "implied_marks": "pricing.chains.marks",
+        "mark_chain": "pricing.marked_chains",
+        "MarkedChain": "pricing.marked_chains",
+        "VolSurface": "pricing.vol_surfaces.surface",
+        "fit_surface": "pricing.vol_surfaces.surface",
+        "mark_book": "pricing.vol_surfaces.surface",
         "read_markets": "pricing.markets.files",
         "write_markets": "pricing.markets.files",
         "markets_from_frames": "pricing.markets.files",

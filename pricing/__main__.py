@@ -13,7 +13,7 @@ from pathlib import Path
 from amo.__main__ import add_training, train_from
 from amo.command_line import add_json, count, publish, run, say, seed
 from amo.errors import SettingsError
-from pricing import book_commands
+from pricing import book_commands, chain_commands
 from pricing.book_commands import EXAMPLES, Commands, command
 from pricing.engines.registry import ENGINES
 from pricing.messages import in_flags, print_at_once
@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="command")
     book_commands.add(commands)
+    chain_commands.add(commands)
     _add_measuring(commands)
     _add_training(commands)
     command(commands, "list", "the engines and the surrogates", _list)
@@ -58,17 +59,25 @@ def _add_measuring(commands: Commands) -> None:
     """Add what says how good engines and surrogates are."""
     measure = command(commands, "bench", "ratios of the engines, measured in one run", _bench)
     measure.add_argument(
-        "what", nargs="?", choices=["engines", "markets", "rivals"],
-        help="engines under flat rates, engines under curves and dividends (default: both), or the "
-        "American surrogate and its rivals trained for the same minutes",
+        "what", nargs="?", choices=["engines", "markets", "market-model", "surfaces", "rivals"],
+        help="engines under flat rates, engines under curves and dividends (default: both), the "
+        "market model on a large book, volatility surfaces found again from noisy quotes, or a "
+        "surrogate and its rivals trained for the same minutes",
     )  # fmt: skip
     measure.add_argument(
         "--minutes", type=float, default=6.0, metavar="M", help="for each rival, default 6"
     )
     measure.add_argument("--seeds", type=count, default=3, metavar="N", help="default 3")
     measure.add_argument(
-        "--data", type=Path, default=Path("data/american"), metavar="DIR",
-        help="what rivals learn, default data/american",
+        "--problem", choices=["american", "american-market"], default="american",
+        help="of the rivals, default american",
+    )  # fmt: skip
+    measure.add_argument(
+        "--data", type=Path, metavar="DIR", help="what rivals learn, default data/PROBLEM"
+    )
+    measure.add_argument(
+        "--slices", type=count, default=500, metavar="N",
+        help="of the market model's book, default 500",
     )  # fmt: skip
     measure.add_argument(
         "--out", type=Path, default=Path("runs/rivals"), metavar="DIR",
@@ -91,9 +100,18 @@ def _add_measuring(commands: Commands) -> None:
         "--markets", type=count, default=500, metavar="N", help="random ones, default 500"
     )
     measure.add_argument(
-        "--surfaces", type=count, default=1_000, metavar="N", help="contracts, default 1,000"
+        "--surfaces",
+        type=count,
+        default=1_000,
+        metavar="N",
+        help="contracts, default 1,000; with `surfaces`, of each family, at most 300",
     )
 
+    _add_trials(commands)
+
+
+def _add_trials(commands: Commands) -> None:
+    """Add what tries one model."""
     assess = command(commands, "assess", "measure a model's errors into metrics.json", _assess)
     assess.add_argument("model", type=Path, help="a folder such as models/american")
     assess.add_argument("--contracts", type=count, default=5_000, metavar="N", help="default 5,000")
@@ -105,6 +123,9 @@ def _add_measuring(commands: Commands) -> None:
     )
     fuzz.add_argument("--seed", type=seed, default=1, metavar="N", help="default 1")
     fuzz.add_argument("--engine", default="amo", choices=["amo", "fd"])
+    fuzz.add_argument(
+        "--markets", action="store_true", help="American options under curves and dividends"
+    )
     add_json(fuzz)
     fuzz.add_argument(
         "--workers", type=count, default=os.cpu_count(), metavar="N", help="default: one per core"
@@ -137,8 +158,21 @@ def _bench(args: argparse.Namespace) -> int:
     if args.what == "rivals":
         from pricing.analysis import rivals
 
-        table = rivals.run(args.data, args.out, args.minutes, args.seeds, say)
+        data = args.data or Path("data") / args.problem
+        table = rivals.run(args.problem, data, args.out, args.minutes, args.seeds, say)
         publish(table, rivals.as_text, args.json)
+        return 0
+    if args.what == "market-model":
+        from pricing import bench_market_model
+
+        rows = min(args.rows, 100_000)
+        publish(bench_market_model.run(rows, args.slices), bench_market_model.as_text, args.json)
+        return 0
+    if args.what == "surfaces":
+        from pricing import bench_surfaces
+
+        found_again = bench_surfaces.run(min(args.surfaces, 300))
+        publish(found_again, bench_surfaces.as_text, args.json)
         return 0
     if args.what == "markets":
         found = bench_markets.run(args.markets, args.surfaces)
@@ -154,7 +188,8 @@ def _bench(args: argparse.Namespace) -> int:
 def _fuzz(args: argparse.Namespace) -> int:
     from pricing.analysis import fuzz
 
-    results = fuzz.run(args.rows, args.seed, args.engine, workers=args.workers)
+    run = fuzz.run_markets if args.markets else fuzz.run
+    results = run(args.rows, args.seed, args.engine, workers=args.workers)
     publish(results, fuzz.as_text, args.json)
     return 1 if fuzz.faults(results) else 0
 

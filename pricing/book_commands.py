@@ -28,6 +28,7 @@ EXAMPLES = """examples:
   amo-pricing price book.csv -o priced.csv --engine fd --markets markets.json
   amo-pricing surface book.csv -o surfaces.parquet --spots 0.7:1.3:64 --times 0:1:64
   amo-pricing implied-vol - -o - --price-column mid < quotes.csv > vols.csv
+  amo-pricing chain aapl.csv --as-of 2025-10-06 --rate 0.04 -o aapl/
   amo-pricing app
 
 columns: spot, strike, expiry (years; dates with --as-of or --markets), rate, dividend_yield,

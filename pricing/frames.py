@@ -79,7 +79,8 @@ def price_frame(
         where another engine priced the row.
     out_of_domain
         Rows that engine "amo" was not trained for: "fallback" prices them by the closed form
-        (European) or QuantLib (American), "nan" leaves them empty, "raise" treats them as bad rows.
+        (European), QuantLib or, under markets, "fd-fast" (American); "nan" leaves them empty,
+        "raise" treats them as bad rows.
     errors
         "raise": one bad row raises :class:`OptionFrameError`, which lists them all. "coerce":
         bad rows get NaN and their reason in column ``error``.
@@ -91,8 +92,8 @@ def price_frame(
     markets
         ``{"AAPL": Market(…)}``: curves and dividends by underlying. The column ``underlying``
         picks the market of a row; spot, rate and dividend_yield are then not needed (a spot column
-        overrides the market's), and expiries may be dates. Engines "fd", "fd-fast", "quantlib-fd"
-        and, for European options, "analytic" price under markets.
+        overrides the market's), and expiries may be dates. Engines "fd", "fd-fast", "quantlib-fd",
+        for European options "analytic" and for American ones "amo" price under markets.
     as_of
         The moment at which the book is seen, where no market says: expiries may then be dates.
     expiry_time

@@ -16,6 +16,9 @@ _FLAGS = {
     'engine="': '--engine "',
     "workers=": "--workers",
     "give as_of, or": "give --as-of, or",
+    "say as_of=": "say --as-of",
+    "say rate=, 0.04": "say --rate 0.04",
+    "say underlying=": "say --underlying",
     "columns= maps": "--column maps",
 }
 
@@ -24,6 +27,7 @@ def in_flags(text: str) -> str:
     """Return a library message in the words of the command line."""
     text = re.sub(r'columns=\{"(\w+)": ([^}]*)\}', r"--column \1=\2", text)
     text = re.sub(r"rename or frame.drop\(columns=\[(.*)\]\)", r"rename or remove \1", text)
+    text = re.sub(r"take one by chain\.of\('(.*)'\)", r"say --underlying \1", text)
     for ours, theirs in _FLAGS.items():
         text = text.replace(ours, theirs)
     return text

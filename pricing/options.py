@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from amo.arrays import BoolArray, FloatArray
+from pricing.markets.market import Market
 from pricing.markets.slices import Slices
 
 Exercise = Literal["european", "american"]
@@ -72,6 +73,13 @@ class Options:
         """What is known about a quoted option: its terms without the volatility."""
         return (*self.terms[:5], self.is_call)
 
+    @property
+    def market_slices(self) -> Slices:
+        """The slices of options that are known to have them."""
+        if self.slices is None:
+            raise ValueError("these options have no market")
+        return self.slices
+
     def take(self, rows: npt.NDArray[Any] | slice) -> Self:
         """Return the options at ``rows``: positions, a boolean mask or a slice."""
         arrays = {name: getattr(self, name)[rows] for name in COLUMNS}
@@ -114,6 +122,31 @@ class Options:
         )
         whole = (np.atleast_1d(array).ravel() for array in arrays)
         return cls(**dict(zip(COLUMNS, whole, strict=True)))  # type: ignore[arg-type]  # dtypes
+
+    @classmethod
+    def under(
+        cls,
+        market: Market,
+        *,
+        strike: npt.ArrayLike,
+        expiry: npt.ArrayLike,
+        is_call: npt.ArrayLike,
+        is_american: npt.ArrayLike,
+        volatility: npt.ArrayLike = 0.2,
+    ) -> Self:
+        """Build options under one market."""
+        options = cls.of(
+            spot=market.spot,
+            strike=strike,
+            expiry=expiry,
+            rate=0.0,
+            dividend_yield=0.0,
+            volatility=volatility,
+            is_call=is_call,
+            is_american=is_american,
+        )
+        here = np.zeros(len(options), dtype=np.intp)
+        return options.with_slices(Slices.of([market], here, options.expiry)).at_forwards()
 
     def to_frame(self) -> pd.DataFrame:
         """Return the options as a book."""

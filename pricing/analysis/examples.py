@@ -4,7 +4,10 @@ import numpy as np
 import pandas as pd
 
 from pricing import black_scholes
+from pricing.engines.base import evaluate
+from pricing.engines.registry import get_engine
 from pricing.markets.market import Market
+from pricing.options import Options
 
 _SEEN = "2025-10-06 16:00"
 
@@ -84,6 +87,52 @@ def sample_listed_book() -> pd.DataFrame:
     columns = ["underlying", "quantity", "option_type", "strike", "expiry", "volatility"]
     book = pd.DataFrame(rows, columns=columns).assign(exercise="american")
     return book.rename_axis("position")
+
+
+def sample_quotes() -> pd.DataFrame:
+    """Return a made-up chain of American quotes in Yahoo's layout: a skew, spreads, no dividends.
+
+    It is priced under AAPL's market of :func:`sample_markets`, as of 6 October 2025; like Yahoo's
+    file it says nothing about the spot, the rate or the dividends.
+    """
+    market = sample_markets()["AAPL"]
+    rows = []
+    for day in ("2025-10-17", "2025-10-31", "2025-11-21", "2025-12-19", "2026-01-16", "2026-03-20",
+                "2026-06-18", "2027-01-15"):  # fmt: skip
+        years = market.years_to(day)
+        step = 2.5 if years < 0.1 else 5.0 if years < 0.5 else 10.0
+        reach = 0.3 * np.sqrt(years) * market.spot
+        low = step * np.ceil((market.spot - 2.5 * reach) / step)
+        strikes = np.arange(low, market.spot + 2.5 * reach, step)
+        rows += [(day, years, strike, kind) for strike in strikes for kind in ("call", "put")]
+    table = pd.DataFrame(rows, columns=["day", "years", "strike", "kind"])
+    forward = market.forwards(table["years"].to_numpy())
+    x = np.log(table["strike"] / forward) / np.sqrt(table["years"])
+    volatility = 0.27 + 0.03 * np.exp(-8.0 * table["years"]) - 0.11 * x + 0.1 * x**2
+    options = Options.under(
+        market,
+        strike=table["strike"],
+        expiry=table["years"],
+        is_call=table["kind"] == "call",
+        is_american=True,
+        volatility=np.clip(volatility, 0.12, 0.8),
+    )
+    price = evaluate(get_engine("fd-fast"), options, ("price",), workers=1)[0]["price"]
+    noise = np.random.default_rng(6).uniform(-0.3, 0.3, len(price))
+    half = np.maximum(0.01, 0.006 * price)
+    mid = price + noise * half
+    symbol = pd.to_datetime(table["day"]).dt.strftime("AAPL%y%m%d")
+    symbol += table["kind"].str[0].str.upper()
+    symbol += (1000 * table["strike"]).round().astype(int).astype(str).str.zfill(8)
+    return pd.DataFrame(
+        {
+            "contractSymbol": symbol,
+            "strike": table["strike"],
+            "bid": np.floor(100.0 * np.maximum(mid - half, 0.0)) / 100.0,
+            "ask": np.ceil(100.0 * (mid + half)) / 100.0,
+            "openInterest": 100,
+        }
+    )
 
 
 def sample_chain() -> pd.DataFrame:

@@ -16,28 +16,40 @@ FORMAT = 1
 
 def write_markets(markets: Mapping[str, Market], path: Path | str) -> None:
     """Write markets by name to a JSON file, whole or not at all."""
+    write_text(markets_to_json(markets), Path(path))
+
+
+def markets_to_json(markets: Mapping[str, Market]) -> str:
+    """Return markets by name as the text of a file."""
     content = {
         "format": FORMAT,
         "markets": {name: market.to_dict() for name, market in markets.items()},
     }
-    write_text(json.dumps(content, indent=1) + "\n", Path(path))
+    return json.dumps(content, indent=1) + "\n"
 
 
 def read_markets(path: Path | str) -> dict[str, Market]:
     """Read markets by name from a JSON file."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        if not isinstance(content, dict) or not isinstance(content.get("markets"), dict):
-            raise FileError(f'{path} is no file of markets: it needs {{"markets": {{name: …}}}}')
-        if content.get("format", FORMAT) != FORMAT:
-            raise FileError(f"{path} has format {content['format']!r}; this version reads {FORMAT}")
-        return {name: _market(name, given) for name, given in content["markets"].items()}
+        text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise FileError(f"no such file: {path}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, SettingsError):
-            raise
+    except (OSError, ValueError) as error:
         raise FileError(f"cannot read {path}: {error}") from error
+    return markets_from_json(text, str(path))
+
+
+def markets_from_json(text: str | bytes, name: str) -> dict[str, Market]:
+    """Read markets by name from the text of a file of that name."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"cannot read {name}: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("markets"), dict):
+        raise FileError(f'{name} is no file of markets: it needs {{"markets": {{name: …}}}}')
+    if content.get("format", FORMAT) != FORMAT:
+        raise FileError(f"{name} has format {content['format']!r}; this version reads {FORMAT}")
+    return {key: _market(key, given) for key, given in content["markets"].items()}
 
 
 def _market(name: str, given: Mapping[str, Any]) -> Market:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from amo.arrays import FloatArray
 from amo.errors import SettingsError
 from pricing.markets import clock
 from pricing.markets.clock import When
@@ -130,6 +131,12 @@ class Market:
             value = (1.0 - payment.proportion) * value - payment.cash
             time = payment.time
         return value * self._growth(time, expiry)
+
+    def forwards(self, expiries: FloatArray) -> FloatArray:
+        """Return the forward prices to expiries in years, of any shape."""
+        known = {time: self.forward(time) for time in np.unique(expiries).tolist()}
+        found = np.array([known[time] for time in expiries.ravel().tolist()])
+        return found.reshape(expiries.shape)
 
     def _growth(self, start: float, end: float) -> float:
         carry = (self.rate.integral([start, end]) - self.borrow.integral([start, end])).tolist()

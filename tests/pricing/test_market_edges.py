@@ -42,12 +42,24 @@ def test_the_surrogate_does_not_invert_quotes_as_if_dividends_were_a_yield(
     found = implied_vol_frame(
         quotes, engine="amo", markets={"X": PAYING}, out_of_domain=out_of_domain
     ).iloc[0]
-    if out_of_domain == "fallback":
+    if exercise == "american":  # the market model knows it, up to its own error
+        assert found["implied_volatility"] == pytest.approx(0.3, abs=2e-3)
+        assert found["engine"] == "amo"
+    elif out_of_domain == "fallback":
         assert found["implied_volatility"] == pytest.approx(0.3, abs=1e-4)
-        assert found["engine"] == "fd"
+        assert found["engine"] == "analytic"
     else:
         assert np.isnan(found["implied_volatility"])
-        assert "does not price under markets" in found["error"]
+        assert "no volatility in the domain" in found["error"]
+
+
+def test_quotes_outside_of_the_market_model_are_inverted_by_the_grid() -> None:
+    odd = Market(spot=100.0, rate=0.05, dividends=[(0.5, 0.0, 0.03)])
+    priced = price_frame(book(), "fd", greeks=False, markets={"X": odd})
+    quotes = priced.drop(columns=["volatility", "engine"])
+    found = implied_vol_frame(quotes, engine="amo", markets={"X": odd}).iloc[0]
+    assert found["engine"] == "fd-fast"
+    assert found["implied_volatility"] == pytest.approx(0.3, abs=2e-3)
 
 
 def test_a_quote_beyond_what_is_searched_has_no_volatility() -> None:

@@ -110,8 +110,11 @@ def test_engines_that_know_no_markets_say_so_and_the_surrogate_falls_back() -> N
     with pytest.raises(OptionFrameError, match="does not price under markets"):
         price_frame(book, "quantlib", markets={"AAPL": AAPL})
     found = price_frame(book, "amo", markets={"AAPL": AAPL})
-    assert found["engine"].tolist() == ["fd", "analytic"]
-    assert not found["in_domain"].any()
+    assert found["engine"].tolist() == ["amo", "analytic"]
+    assert found["in_domain"].tolist() == [True, False]
+    daily = AAPL.replaced(dividends=[(k / 365, 0.01) for k in range(1, 60)])
+    found = price_frame(book, "amo", markets={"AAPL": daily})
+    assert found["engine"].tolist() == ["fd-fast", "analytic"]
 
 
 def test_implied_volatilities_under_a_market_come_back() -> None:

@@ -1,0 +1,1 @@
+"""Chains of quotes as vendors write them, and what a desk reads off them."""

@@ -1,0 +1,1 @@
+"""Volatility surfaces through quoted options: parametric, smoothed, and free of arbitrage."""
