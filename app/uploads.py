@@ -8,6 +8,7 @@ import streamlit as st
 from amo.errors import FileError
 from app import formats
 from pricing.columns import ALIASES, guess_columns
+from pricing.engines.base import FIVE_GREEKS
 from pricing.options import Exercise
 from pricing.tables import csv_bytes, parquet_bytes, parse_table
 
@@ -120,6 +121,19 @@ def say_missing(missing: Sequence[str], frame: pd.DataFrame) -> None:
 def missing_columns(chosen: dict[str, Hashable], without: Sequence[str] = ()) -> list[str]:
     """Return the needed columns that were not chosen; exercise may be chosen for all rows."""
     return [n for n in ALIASES if n not in chosen and n != "exercise" and n not in without]
+
+
+def priced_rows(priced: pd.DataFrame, name: str) -> None:
+    """Show the rows of a priced book, and offer them as files."""
+    st.subheader("Rows")
+    st.dataframe(
+        priced,
+        lazy=True,
+        height=320,
+        column_config=formats.columns(("price", *FIVE_GREEKS)),
+        alt="the priced book",
+    )
+    download_buttons(priced, name)
 
 
 def download_buttons(frame: pd.DataFrame, name: str) -> None:

@@ -8,7 +8,10 @@ from typing import Any
 from amo import checkpoint
 from amo.files import write_text
 from amo.results import RESULTS
+from app.documents.market_card import market_card
+from app.documents.stated_errors import fuzz_table
 from pricing.analysis.assessment import BAND, QUANTITIES
+from pricing.surrogate.market_model import NAME as MARKET_MODEL
 
 CARD = "MODEL_CARD.md"
 _STYLES = {"european": "European", "american": "American"}
@@ -38,8 +41,10 @@ def card(folder: Path) -> str:
     """Return the card of a model folder."""
     operator, recipe = checkpoint.load(folder)
     metrics = checkpoint.read_metrics(folder)
-    style = _STYLES[recipe.notes["data"]["set"]]
     n_parameters = sum(parameter.numel() for parameter in operator.parameters())
+    if recipe.notes["data"]["set"] == MARKET_MODEL:
+        return market_card(folder.name, n_parameters, recipe, metrics)
+    style = _STYLES[recipe.notes["data"]["set"]]
     kind = "Adaptive Mamba Neural Operator" if recipe.kind == "amo" else "Plain MLP"
     sections = [
         (
@@ -61,7 +66,7 @@ def _use(style: str, kind: str) -> str:
     if kind == "mlp":
         return (
             "## Intended use\n\nComparison only: the row `mlp` of the engine table. It has the "
-            "coding, the labels and the loss of the operator beside it."
+            "coding and the labels of the operator beside it."
         )
     extra = (
         "There is no formula to compete with: this is what the engine is for."
@@ -170,26 +175,6 @@ def _fuzzed(style: str) -> str:
         "of their own. How true that is, on contracts drawn afresh:\n\n"
         + fuzz_table(results, style)
     )
-
-
-def fuzz_table(results: Mapping[str, Any], style: str = "") -> str:
-    """Return coverage and worst ratio of stated errors, region by region."""
-    lines = [
-        (
-            "| | rows | price RMSE | largest error | median stated | within the stated error "
-            "| worst, × stated | bounds broken |"
-        ),
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for name, row in results["regions"].items():
-        if name.startswith(style):
-            broken = sum(row["bounds_broken"].values())
-            lines.append(
-                f"| {name} | {row['rows']:,} | {row['rmse']:.1e} | {row['largest']:.1e} "
-                f"| {row['median_stated']:.1e} | {row['covered']:.2%} | {row['worst_ratio']:.1f} "
-                f"| {broken} |"
-            )
-    return "\n".join([*lines, "", f"Strike 100; by `{results['command']}`."])
 
 
 def _failures(metrics: Mapping[str, Any], style: str) -> str:

@@ -1,7 +1,12 @@
 """Tables of engines under curves and dividends, written from measured results."""
 
 from app.documents.fill import Tables, from_results
+from app.documents.stated_errors import fuzz_table
+from pricing.analysis.fuzz import FuzzResults
+from pricing.analysis.rivals import RivalResults
+from pricing.bench_market_model import ModelResults
 from pricing.bench_markets import MarketResults
+from pricing.bench_surfaces import SurfaceBench
 
 
 def errors_table(results: MarketResults) -> str:
@@ -58,7 +63,104 @@ def speed_table(results: MarketResults) -> str:
     return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
 
 
+def model_table(results: ModelResults) -> str:
+    """Return the market model beside finite differences, and its ladder."""
+    lines = [
+        (
+            "| engine | µs a price | with five Greeks | an implied vol | RMSE | p99 | largest "
+            "| delta RMSE | vega RMSE |"
+        ),
+        "|---|" + "---:|" * 8,
+    ]
+    for name, row in results["engines"].items():
+        lines.append(
+            f"| `{name}` | {row['price']:.1f} | {row['greeks']:.0f} "
+            f"| {row['implied_volatility']:.0f} | {row['rmse']:.1e} | {row['p99']:.1e} "
+            f"| {row['largest']:.1e} | {row['delta_rmse']:.1e} | {row['vega_rmse']:.1e} |"
+        )
+    ladder, bumped = results["ladder_seconds"], results["bumped_ladder_seconds"]
+    notes = [
+        (
+            f"A book of {results['rows']:,} American options over {results['slices']} slices, spot "
+            "100, one core, all in; errors on 2,000 of its rows against `fd`, on which `fd-fast` "
+            "is timed too."
+        ),
+        f"Encoding of a slice: {results['encoding_microseconds']:.0f} µs.",
+        (
+            f"`ladder_frame` of the whole book, {results['rungs']} rungs: {ladder:.1f} s, "
+            f"{bumped / ladder:,.0f} times as fast as `fd-fast` bumped (from "
+            f"{results['bumped_rows']} rows); sensitivities of these differ from `fd` by at most "
+            f"{results['ladder_difference']:.1%} of the largest."
+        ),
+        f"Measured by `{results['command']}`.",
+    ]
+    return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
+
+
+def rivals_table(results: RivalResults) -> str:
+    """Return the models trained for the same minutes, their seeds pooled."""
+    lines = [
+        "| model | parameters | steps | ms a step | RMSE, mean of seeds | each | largest |",
+        "|---|---:|---:|---:|---:|---|---:|",
+    ]
+    means: dict[str, float] = {}
+    for model in dict.fromkeys(row["model"] for row in results["rows"]):
+        rows = [row for row in results["rows"] if row["model"] == model]
+        mean = means[model] = sum(row["rmse"] for row in rows) / len(rows)
+        each = ", ".join(f"{row['rmse']:.1e}" for row in rows)
+        lines.append(
+            f"| {model} | {rows[0]['parameters']:,} | {rows[0]['steps']:,} "
+            f"| {1e3 * rows[0]['seconds_per_step']:.0f} | {mean:.1e} | {each} "
+            f"| {max(row['largest'] for row in rows):.1e} |"
+        )
+    best = min(means, key=lambda name: means[name])
+    order = "`amo` has the lowest mean error."
+    if best != "amo":
+        order = (
+            f"The lowest mean error is that of {best}; `amo` has {means['amo'] / means[best]:.2f} "
+            "times as much."
+        )
+    note = (
+        f"{order} {results['minutes']:g} minutes each on {results['hardware']}; errors for a "
+        "strike of 100 on unseen samples of the training set's own distribution, which is wider "
+        f"than what is served. By `{results['command']}`."
+    )
+    return "\n".join([*lines, "", note]) + "\n"
+
+
+def surfaces_table(results: SurfaceBench) -> str:
+    """Return errors, times and arbitrage of the methods, family by family."""
+    lines = [
+        "| family | method | RMSE | between expiries | inside bid–ask | ms | with arbitrage |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for family, methods in results["families"].items():
+        for method, row in methods.items():
+            lines.append(
+                f"| {family} | `{method}` | {row['rmse']:.3f} | {row['rmse_between']:.3f} "
+                f"| {row['inside']:.0%} | {row['milliseconds']:.0f} | {row['with_arbitrage']:.0%} |"
+            )
+    free = [
+        method
+        for method in next(iter(results["families"].values()))
+        if all(methods[method]["with_arbitrage"] == 0 for methods in results["families"].values())
+    ]
+    note = (
+        f"{results['surfaces']} surfaces of each family, {results['quotes']:.0f} quotes on "
+        "average, fourteen expiries, one core. Never with arbitrage: "
+        f"{', '.join(f'`{method}`' for method in free)}. "
+        f"By `{results['command']}`."
+    )
+    return "\n".join([*lines, "", note]) + "\n"
+
+
+CHAIN_TABLES: Tables = {"surfaces": from_results("surfaces", SurfaceBench, surfaces_table)}
 MARKET_TABLES: Tables = {
+    "model": from_results("market_model", ModelResults, model_table),
+    "market-rivals": from_results("market_rivals", RivalResults, rivals_table),
+    "market-fuzz": from_results(
+        "fuzz_markets", FuzzResults, lambda found: fuzz_table(found) + "\n"
+    ),
     "errors": from_results("markets", MarketResults, errors_table),
     "speed": from_results("markets", MarketResults, speed_table),
 }

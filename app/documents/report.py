@@ -13,6 +13,7 @@ DOCUMENTS: Mapping[str, Tables] = {
     "README.md": engine_tables.README_TABLES,
     "docs/performance.md": engine_tables.PERFORMANCE_TABLES,
     "docs/markets.md": market_tables.MARKET_TABLES,
+    "docs/chains.md": market_tables.CHAIN_TABLES,
     "docs/operator.md": model_tables.OPERATOR_TABLES,
     "docs/benchmarks.md": model_tables.BENCHMARK_TABLES,
 }

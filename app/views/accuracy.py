@@ -9,10 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from app import charts, inputs, resources
+from app.documents.market_card import GROUPS, group_name
 from pricing import price_frame
 from pricing.bench import EngineResults
+from pricing.bench_market_model import ModelResults
 from pricing.engines.surrogate import SurrogateEngine
 from pricing.random_books import random_from
+from pricing.surrogate.market_model import NAME as MARKET_MODEL
 
 _STATISTICS = {"rmse": "RMSE", "p99": "99 %", "max": "largest"}
 _PARETO = {
@@ -110,6 +113,59 @@ def _show_pareto() -> None:
     )
 
 
+def _show_market_model() -> None:
+    """Show the errors of the model under curves and dividends, and its time beside the grid's."""
+    st.subheader("Under curves and dividends")
+    metrics = resources.metrics(MARKET_MODEL)
+    errors = metrics["domain"]
+    with st.container(horizontal=True):
+        for name, words in (("price", "Price"), ("delta", "Delta"), ("vega", "Vega")):
+            st.metric(f"{words} RMSE", f"{errors[name]['rmse']:.1e}", width="content")
+        st.metric("Price, 99 %", f"{errors['price']['p99']:.1e}", width="content")
+        st.metric("Largest", f"{errors['price']['max']:.1e}", width="content")
+    st.caption(
+        f"{metrics['contracts']:,} American options under markets never trained on, S = 100: "
+        "regular cash dividends, sloped curves, 3 days to 2 years, vol 8 to 80 %."
+    )
+    shown = [("price", kind) for kind in _STATISTICS] + [("delta", "rmse"), ("vega", "rmse")]
+    groups = pd.DataFrame(
+        [
+            {
+                "": group_name(row, unit),
+                "contracts": row["contracts"],
+                **{f"{what}, {_STATISTICS[kind]}": row[what][kind] for what, kind in shown},
+            }
+            for key, unit in GROUPS.items()
+            for row in metrics[key]
+        ]
+    )
+    number = st.column_config.NumberColumn(format="%.1e")
+    st.dataframe(groups, hide_index=True, column_config=dict.fromkeys(groups.columns[2:], number))
+    results = resources.results("market_model", ModelResults)
+    if results is None:
+        return
+    engines = {
+        name: {
+            "price_rmse": row["rmse"],
+            "microseconds_price": row["price"],
+            "microseconds_five_greeks": row["greeks"],
+            "microseconds_implied_vol": row["implied_volatility"],
+        }
+        for name, row in results["engines"].items()
+    }
+    for column, (title, key) in zip(st.columns(3), _PARETO.items(), strict=True):
+        column.plotly_chart(
+            charts.pareto(engines, key, title),
+            alt=f"price error against time per option under markets for {title}",
+        )
+    ratio = results["bumped_ladder_seconds"] / results["ladder_seconds"]
+    st.caption(
+        f"A book of {results['rows']:,} rows over {results['slices']} slices, one core, truth: "
+        f"`fd`; `{results['command']}`. Its ladder of {results['rungs']} rungs took "
+        f"{results['ladder_seconds']:.1f} s, {ratio:,.0f} times as fast as bumping `fd-fast`."
+    )
+
+
 def _show_attack(surrogates: SurrogateEngine, style: str) -> None:
     st.subheader("Try to break it")
     st.write(
@@ -181,6 +237,8 @@ def main() -> None:
         )
         _show_measured(style)
     _show_pareto()
+    if surrogates is not None and surrogates.market is not None:
+        _show_market_model()
     if surrogates is not None:
         _show_attack(surrogates, style)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable
 import pandas as pd
 import streamlit as st
 
-from app import charts, formats, resources, uploads
+from app import charts, formats, listed_book, resources, uploads
 from pricing import check_frame, exposure, implied_vol_frame, price_frame, scenario_grid
 from pricing.analysis.book import MEASURES
-from pricing.analysis.examples import sample_book
+from pricing.analysis.examples import sample_book, sample_listed_book, sample_markets
 from pricing.columns import OptionFrameError
 from pricing.engines.base import FIVE_GREEKS
 from pricing.options import Exercise
@@ -54,15 +54,8 @@ def _progress(text: str) -> tuple[Callable[[int, int], None], Callable[[], None]
     return hook, lambda: (bar.empty(), None)[1]
 
 
-def _read_book() -> pd.DataFrame | None:
-    source = st.segmented_control(
-        "Book", ("sample", "upload"), default="sample", required=True, key="book source"
-    )
-    frame = sample_book().reset_index(drop=True) if source == "sample" else None
-    if source == "upload":
-        frame = uploads.uploaded_table("book")
-    if frame is None:
-        return None
+def _edited(frame: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Let a book be edited, if it is not too long."""
     frame = frame.rename(columns={name: f"{name}{uploads.KEPT}" for name in _RESULTS})
     if len(frame) > _EDITABLE:
         st.caption(f"{len(frame):,} rows; grids of up to {_EDITABLE:,} rows can be edited here.")
@@ -176,15 +169,7 @@ def _show_priced(quantity: Hashable | None) -> None:
         },
         alt="exposure by expiry and moneyness",
     )
-    st.subheader("Rows")
-    st.dataframe(
-        priced,
-        lazy=True,
-        height=320,
-        column_config=formats.columns(("price", *FIVE_GREEKS)),
-        alt="the priced book",
-    )
-    uploads.download_buttons(priced, "priced book")
+    uploads.priced_rows(priced, "priced book")
 
 
 def _by_engine(priced: pd.DataFrame) -> dict[str, int]:
@@ -230,10 +215,34 @@ def _forget() -> None:
         st.session_state.pop(name, None)
 
 
+def _chosen() -> pd.DataFrame | None:
+    """Return the book to price under flat rates; None where there is none, or it has markets."""
+    source = st.segmented_control(
+        "Book",
+        ("sample", "listed", "upload"),
+        default="sample",
+        required=True,
+        key="book source",
+        help="sample: flat rates and yields; listed: dates, curves and dividends",
+    )
+    if source == "listed":
+        listed_book.show(sample_listed_book(), sample_markets())
+        return None
+    if source == "sample":
+        return _edited(sample_book().reset_index(drop=True), source)
+    frame, markets = uploads.uploaded_table("book"), listed_book.uploaded_markets()
+    if frame is None:
+        return None
+    if markets is not None:
+        listed_book.show(frame, markets)
+        return None
+    return _edited(frame, source)
+
+
 def main() -> None:
     """Draw the page."""
     st.title("Book")
-    frame = _read_book()
+    frame = _chosen()
     if frame is None:
         return
     beside = ("quantity", "quote")

@@ -1,4 +1,7 @@
-"""The dashboard in a real browser: Debian's Chromium, driven by Playwright."""
+"""The dashboard in a real browser: Debian's Chromium, driven by Playwright.
+
+One long file on purpose: all tests share one server and one browser.
+"""
 
 import io
 import os
@@ -15,8 +18,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from app import inputs
 from app.measuring import serving
 from app.measuring.serving import PATIENCE, settle
-from pricing import implied_vol_frame, price_frame
-from pricing.analysis.examples import sample_book, sample_chain
+from pricing import mark_chain, price_frame, read_chain
+from pricing.analysis.examples import sample_book, sample_quotes
 from pricing.engines.registry import get_engine
 
 PAGES = {
@@ -24,10 +27,10 @@ PAGES = {
     "Surface": 3,
     "Greeks": 6,
     "Book": 0,
-    "Market": 3,
+    "Market": 8,  # a smile an expiry
     "Accuracy": 6,
     "Model": 4,  # the American model has one block
-    "Benchmarks": 0,
+    "Benchmarks": 7,
 }  # with the number of charts each shows at least
 
 pytestmark = pytest.mark.browser
@@ -169,22 +172,21 @@ def test_contract_follows_from_page_to_page(open_page: Open) -> None:
     expect(page.get_by_text("European put, S 85")).to_be_visible()
 
 
-@pytest.mark.parametrize("name", ["Surface", "Greeks", "Model", "Book"])
-def test_every_page_keeps_the_contract_in_its_address_after_a_reload(
-    open_page: Open, name: str
-) -> None:
+def test_every_page_keeps_the_contract_in_its_address_after_a_reload(open_page: Open) -> None:
     page = open_page("?spot=120&exercise=european&volatility=33")
-    page.get_by_role("link", name=name).first.click()
-    page.wait_for_url("**spot=120**", timeout=PATIENCE)
-    page.reload()
-    page.get_by_role("heading").first.wait_for(timeout=PATIENCE)
-    settle(page)
-    page.get_by_role("link", name="Price").first.click()
-    page.wait_for_url("**spot=120**", timeout=PATIENCE)
-    page.get_by_role("heading", name="Price").wait_for(timeout=PATIENCE)
-    settle(page)
-    expect(page.get_by_label("Spot", exact=True)).to_have_value("120", timeout=PATIENCE)
-    expect(page.get_by_label("Volatility, %", exact=True)).to_have_value("33", timeout=PATIENCE)
+    for name in ("Surface", "Greeks", "Model", "Book", "Price"):
+        path = "" if name == "Price" else name.lower()
+        # the address of the page that is left is whole too: only the new one's counts
+        whole = re.compile(rf"/{path}\?(?=.*spot=120)(?=.*volatility=33)(?=.*exercise=european)")
+        page.get_by_role("link", name=name).first.click()
+        expect(page).to_have_url(whole)
+        settle(page)
+        page.reload()
+        expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+        settle(page)
+        expect(page).to_have_url(whole)
+    expect(page.get_by_label("Spot", exact=True)).to_have_value("120")
+    expect(page.get_by_label("Volatility, %", exact=True)).to_have_value("33")
 
 
 def test_keyboard_reaches_every_input_of_the_price_page(open_page: Open) -> None:
@@ -207,7 +209,7 @@ def test_keyboard_reaches_every_input_of_the_price_page(open_page: Open) -> None
 
 def upload(page: Page, name: str, data: bytes) -> None:
     page.get_by_role("radio", name="upload").click()
-    page.locator('input[type="file"]').set_input_files(
+    page.locator('input[type="file"]').first.set_input_files(
         {"name": name, "mimeType": "application/octet-stream", "buffer": data}
     )
 
@@ -255,7 +257,7 @@ def test_bad_upload_gets_a_clear_message(
     page = open_page("book")
     page.get_by_role("radio", name="upload").click()
     (tmp_path / name).write_bytes(data)  # large ones only go by path
-    page.locator('input[type="file"]').set_input_files(tmp_path / name)
+    page.locator('input[type="file"]').first.set_input_files(tmp_path / name)
     expect(page.get_by_text(words).last).to_be_visible()
 
 
@@ -281,14 +283,58 @@ def test_edited_grid_is_what_gets_priced(open_page: Open) -> None:
 
 def test_pasted_quotes_are_inverted(open_page: Open) -> None:
     page = open_page("market")
-    expected = implied_vol_frame(sample_chain())
-    shows(page, expected["implied_volatility"].iloc[0], number=1)
     page.get_by_role("radio", name="paste").click()
     area = page.get_by_role("textbox", name="CSV with a header")
     area.fill("strike,expiry,type,price\n100,1,call,9.0\n105,1,call,0.0")
     area.press("Control+Enter")
     page.get_by_role("radio", name="european").click()
     expect(page.get_by_text("1 of 2 quotes have an implied volatility")).to_be_visible()
+
+
+def test_uploaded_chain_is_marked_and_a_dividend_moves_its_vols(open_page: Open) -> None:
+    page = open_page("market?view=quotes")
+    page.get_by_role("radio", name="upload").click()
+    page.locator("input[type=file]").first.set_input_files(
+        {"name": "aapl.csv", "mimeType": "text/csv",
+         "buffer": sample_quotes().to_csv(index=False).encode()}
+    )  # fmt: skip
+    page.get_by_role("textbox", name="As of").fill("2025-10-06")
+    page.get_by_role("textbox", name="Dividends").fill("2025-11-10 0.26\n2026-02-09 5.00")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_test_id("stMetric")).to_have_count(5)
+    settle(page)
+    expiries = page.get_by_role("combobox", name="Expiries")
+    expiries.click()
+    expiries.press_sequentially("2026-06-18")
+    page.wait_for_timeout(300)  # the list opens over the page
+    expiries.press("Enter")
+    expiries.press("Escape")  # an open list hides the page from readers of screens
+    expect(page.get_by_text("of 598 quotes.")).not_to_have_text("598 of 598 quotes.")
+    chain = read_chain(sample_quotes(), as_of="2025-10-06")
+    for cash in (5.0, 0.26):
+        dividends = [("2025-11-10", 0.26), ("2026-02-09", cash)]
+        expected = mark_chain(chain, rate=0.04, dividends=dividends, workers=1)
+        spot = page.get_by_test_id("stMetric").first
+        expect(spot).to_contain_text(f"{expected.fit.market.spot:,.2f}")
+        later = expected.marks[expected.marks["expiry"] == "2026-06-18"]
+        shows(page, float(later["mid_vol"].dropna().iloc[0]), number=-1)
+        page.get_by_role("textbox", name="Dividends").fill("2025-11-10 0.26\n2026-02-09 0.26")
+        page.get_by_role("button", name="Apply").click()
+        settle(page)
+    page.get_by_role("textbox", name="Dividends").fill("2025-11-10")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("line 1")).to_be_visible()
+    expect(page.get_by_test_id("stMetric")).to_have_count(0)
+    expect(page.get_by_test_id("stPlotlyChart")).to_have_count(0)
+
+
+def test_filters_of_a_chain_are_in_its_address(open_page: Open) -> None:
+    page = open_page("market?liquid=true&smiles=one+expiry")
+    found = mark_chain(read_chain(sample_quotes(), as_of="2025-10-06"), rate=0.04).summary()
+    expect(page.get_by_role("radio", name="one expiry")).to_be_checked()
+    page.get_by_role("radio", name="quotes").click()
+    liquid, whole = f"{found['liquid']:,.0f}", f"{found['quotes']:,.0f}"
+    expect(page.get_by_text(f"{liquid} of {whole} quotes.")).to_be_visible()
 
 
 def test_attack_opens_its_worst_contract_on_the_price_page(open_page: Open) -> None:

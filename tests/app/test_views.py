@@ -4,6 +4,8 @@ One long file on purpose: every page is run by the same few helpers.
 """
 
 import io
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,14 @@ from streamlit.testing.v1 import AppTest
 
 from app import inputs
 from app.resources import engine
-from pricing import implied_vol_frame, price_frame
-from pricing.analysis.examples import sample_book, sample_chain
+from pricing import MarkedChain, implied_vol_frame, mark_chain, price_frame, read_chain
+from pricing.analysis.examples import (
+    sample_book,
+    sample_chain,
+    sample_listed_book,
+    sample_markets,
+    sample_quotes,
+)
 from pricing.columns import ALIASES
 from pricing.engines import registry
 from pricing.engines.base import MARKET_UNITS
@@ -24,10 +32,11 @@ from pricing.engines.surrogate import SurrogateEngine
 
 APP = Path(__file__).parents[2] / "app"
 VIEWS = sorted(path.stem for path in (APP / "views").glob("[!_]*.py"))
+DIVIDENDS = "Dividends: lines of ex-date and cash"
 NEED_MODELS = ("surface", "greeks", "model")
 
 
-def run(view: str, **query: str) -> AppTest:
+def run(view: str, /, **query: str) -> AppTest:
     app = AppTest.from_file(APP / "views" / f"{view}.py", default_timeout=120)
     for name, value in query.items():
         app.query_params[name] = value
@@ -328,14 +337,68 @@ def test_result_columns_of_an_uploaded_book_are_kept_beside_the_new_ones() -> No
     assert not (priced["price"] == 1.0).any()
 
 
-def test_market_page_inverts_as_the_library_does() -> None:
-    app = run("market")
+def test_market_page_inverts_plain_quotes_as_the_library_does() -> None:
+    app = upload("market", sample_chain().to_csv(index=False).encode(), "quotes.csv")
     shown = app.dataframe[-1].value
     expected = implied_vol_frame(sample_chain())
-    np.testing.assert_array_equal(shown["implied_volatility"], expected["implied_volatility"])
+    np.testing.assert_allclose(
+        shown["implied_volatility"], expected["implied_volatility"], rtol=1e-12
+    )
     failed = app.dataframe[0].value
     assert len(failed) == expected["implied_volatility"].isna().sum()
     assert (failed["error"] != "").all()
+
+
+def marked_sample(dividends: Sequence[tuple[str, float]] = ()) -> MarkedChain:
+    chain = read_chain(sample_quotes(), as_of="2025-10-06")
+    return mark_chain(chain, rate=0.04, dividends=dividends, workers=1)
+
+
+def test_market_page_marks_a_chain_as_the_library_does() -> None:
+    app = run("market", view="quotes")
+    expected = marked_sample()
+    found = expected.summary()
+    assert field(app, "metric", "Spot").value == f"{expected.fit.market.spot:,.2f}"
+    assert field(app, "metric", "Surface inside bid–ask").value == f"{found['inside']:.1%}"
+    shown = app.dataframe[-1].value
+    np.testing.assert_array_equal(shown["mid_vol"], expected.marks["mid_vol"])
+    np.testing.assert_array_equal(shown["model_vol"], expected.marks["model_vol"])
+    field(app, "toggle", "Liquid quotes only").set_value(True)
+    checked(app.run())
+    assert len(app.dataframe[-1].value) == found["liquid"]
+
+
+def test_market_page_takes_dividends_and_refuses_nonsense() -> None:
+    app = run("market", view="quotes")
+    lines = "2025-11-10 0.26\n2026-02-09 0.26"
+    dividends = app.text_area[[area.label for area in app.text_area].index(DIVIDENDS)]
+    dividends.set_value(lines)
+    field(app, "button", "Apply").click()
+    checked(app.run())
+    expected = marked_sample([("2025-11-10", 0.26), ("2026-02-09", 0.26)])
+    np.testing.assert_array_equal(app.dataframe[-1].value["mid_vol"], expected.marks["mid_vol"])
+    for text, said in (("2025-11-10", "line 1"), ("2025-11-10 0.26\nmuch 1 2", "line 2"),
+                       ("2024-11-10 0.26", "not after as")):  # fmt: skip
+        dividends = app.text_area[[area.label for area in app.text_area].index(DIVIDENDS)]
+        dividends.set_value(text)
+        field(app, "button", "Apply").click()
+        checked(app.run())
+        assert any(said in error.value.replace("\\", "") for error in app.error)
+        assert not app.metric, "no old number stands beside a refused input"
+        assert not app.dataframe
+
+
+def test_market_page_waits_for_what_an_uploaded_chain_does_not_say() -> None:
+    app = upload("market", sample_quotes().to_csv(index=False).encode(), "aapl.csv")
+    assert not app.metric
+    assert any("press Apply" in info.value for info in app.info)
+    field(app, "button", "Apply").click()
+    checked(app.run())
+    assert any("does not say when" in error.value for error in app.error)
+    app.text_input[[box.label for box in app.text_input].index("As of")].set_value("2025-10-06")
+    field(app, "button", "Apply").click()
+    checked(app.run())
+    assert field(app, "metric", "Arbitrage").value == "0 places"
 
 
 @pytest.mark.filterwarnings("ignore::pricing.columns.AssumptionWarning")
@@ -364,6 +427,36 @@ def test_pasted_quotes_need_only_what_differs() -> None:
     field(app, "number_input", "spot").set_value(95.0)
     checked(app.run())
     assert (app.dataframe[-1].value["implied_volatility"] > vols).all()
+
+
+def test_listed_book_is_priced_under_its_markets() -> None:
+    app = run("book")
+    app.session_state["book source"] = "listed"
+    checked(app.run())
+    book, markets = sample_listed_book(), sample_markets()
+    priced = price_frame(book, engine("amo"), markets=markets, workers=1)
+    value = (100.0 * book["quantity"] * priced["price"]).sum()
+    assert field(app, "metric", "value").value == f"{value:,.0f}"
+    shown = app.dataframe[-1].value
+    np.testing.assert_allclose(shown["price"], priced["price"], rtol=1e-6)
+    ladder = next(t.value for t in app.dataframe if "sensitivity" in t.value.columns)
+    assert set(ladder["kind"]) == {"rate", "borrow", "dividend"}
+    field(app, "text_input", "Spots move by, %").set_value("-10 0 ten")
+    field(app, "button", "Run scenarios").click()
+    checked(app.run())
+    assert any("numbers in per cent" in error.value for error in app.error)
+
+
+def test_uploaded_book_with_a_market_file_is_listed() -> None:
+    app = upload("book", sample_listed_book().to_csv().encode(), "listed.csv")
+    content = {"markets": {name: each.to_dict() for name, each in sample_markets().items()}}
+    app.file_uploader[1].upload("market.json", json.dumps(content).encode())
+    checked(app.run())
+    assert {"value", "delta 1pct"} <= {metric.label for metric in app.metric}
+    app.file_uploader[1].upload("other.json", b"[1, 2]")
+    checked(app.run())
+    assert any("no file of markets" in error.value for error in app.error)
+    assert not app.metric
 
 
 def test_attack_shows_the_worst_with_links() -> None:
@@ -405,6 +498,6 @@ def test_without_models_pages_say_how_to_get_them(
         said = [info.value for info in app.info]
         if view != "benchmarks":
             is_told = any("make models" in text for text in said)
-            assert is_told == (view in (*NEED_MODELS, "price", "book", "market", "accuracy"))
+            assert is_told == (view in (*NEED_MODELS, "price", "book", "accuracy"))
     finally:
         st.cache_resource.clear()
