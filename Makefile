@@ -19,7 +19,7 @@ app: $(STAMP)  ## install if needed, then serve the dashboard on http://localhos
 	$(BIN)/amo-pricing app
 
 test: lint  ## lint, types, import contracts and every test
-	$(BIN)/python -m pytest --numprocesses $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile --no-loadscope-reorder
 
 lint: $(STAMP)  ## ruff, mypy strict, import contracts
 	$(BIN)/ruff check .
@@ -39,8 +39,11 @@ wheel: $(STAMP)  ## build the wheel, install it elsewhere, price and serve from 
 measure: $(STAMP)  ## engines, dashboard, data_gen and cost of the operator, into docs
 	$(BIN)/python -m pricing bench engines --json docs/results/engines.json
 	$(BIN)/python -m pricing bench markets --json docs/results/markets.json
+	$(BIN)/python -m pricing bench market-model --json docs/results/market_model.json
+	$(BIN)/python -m pricing bench surfaces --surfaces 25 --json docs/results/surfaces.json
 	$(BIN)/python -m pricing fuzz --rows 200000 --json docs/results/fuzz.json
 	$(BIN)/python -m pricing fuzz --rows 20000 --engine fd --json docs/results/fuzz_fd.json
+	$(BIN)/python -m pricing fuzz --markets --rows 100000 --json docs/results/fuzz_markets.json
 	$(BIN)/python -m app bench --json docs/results/dashboard.json
 	$(BIN)/python -m data_gen bench --full --json docs/results/data_gen.json
 	$(BIN)/python -m amo bench scaling --json docs/results/scaling.json
@@ -87,6 +90,9 @@ benchmarks: $(STAMP)  ## all tables of models, into docs; hours, resumable, rows
 	done
 	$(BIN)/python -m amo bench physics --problems $(PROBLEMS) --minutes 2 \
 	    --json $(RECORD)/physics.json --pictures docs/pictures
+	$(BIN)/python -m data_gen american-market
+	$(BIN)/python -m pricing bench rivals --problem american-market --minutes 1.5 \
+	    --json $(RECORD)/market_rivals.json
 	$(BIN)/python -m app report
 
 docs: $(STAMP)  ## the API reference and the guides, into site/
@@ -98,15 +104,18 @@ screenshots: $(STAMP)  ## every page of the dashboard in light and dark, into do
 data: $(STAMP)  ## the training sets that the shipped models need, under data/
 	$(BIN)/python -m data_gen
 
-SURROGATES := european american american-mlp
+SURROGATES := european american american-mlp american-market
 models: $(STAMP)  ## make the data, train the shipped surrogates, measure and publish them
 	$(BIN)/python -m data_gen make european
 	$(BIN)/python -m data_gen make american
+	$(BIN)/python -m data_gen make american-market
 	set -e; for name in $(SURROGATES); do \
 	    $(BIN)/python -m pricing train $$name; \
 	    $(BIN)/python -m pricing publish runs/$$name; \
 	done
+	$(BIN)/python -m pricing bench surfaces --surfaces 25 --json docs/results/surfaces.json
 	$(BIN)/python -m pricing fuzz --rows 200000 --json docs/results/fuzz.json
+	$(BIN)/python -m pricing fuzz --markets --rows 100000 --json docs/results/fuzz_markets.json
 	$(BIN)/python -m app report
 
 clean:  ## remove the environment and every cache

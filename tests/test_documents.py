@@ -21,14 +21,30 @@ def python_blocks(text: str) -> list[str]:
 
 def test_readme_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    guide = (ROOT / "docs/markets.md").read_text(encoding="utf-8")
-    blocks = [*python_blocks(README), *python_blocks(guide)]
+    guides = [(ROOT / f"docs/{name}.md").read_text("utf-8") for name in ("markets", "chains")]
+    blocks = [block for text in (README, *guides) for block in python_blocks(text)]
     assert len(blocks) > 1
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)  # noqa: S102  # our own README
     assert isinstance(names["priced"], pd.DataFrame)
     assert names["priced"]["price"].notna().all()
+
+
+def test_links_of_the_guides_lead_to_files_that_are_published_with_them() -> None:
+    guides = ROOT / "docs"
+    targets = {
+        (guide.name, target)
+        for guide in guides.glob("*.md")
+        for target in re.findall(r"\]\(([^)#:\s]+)[^)]*\)", guide.read_text(encoding="utf-8"))
+    }
+    assert targets
+    astray = [
+        (name, target)
+        for name, target in targets
+        if not (guides / target).resolve().is_relative_to(guides) or not (guides / target).exists()
+    ]
+    assert not astray, astray
 
 
 def test_readme_is_short() -> None:
