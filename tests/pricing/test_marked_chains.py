@@ -1,6 +1,7 @@
 """From a chain to marks: what a known market and surface put in comes out again."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from pricing import (
     OptionFrameError,
     Options,
     VolSurface,
+    chain_commands,
     evaluate,
     fit_market,
     get_engine,
@@ -23,9 +25,13 @@ from pricing import (
 )
 from pricing.__main__ import main
 from pricing.analysis.examples import sample_quotes
+from pricing.chains import fitting
 from pricing.chains.conventions import years_to_expiry
+from pricing.engines.base import Engine
+from pricing.implied_vol import Inverted, implied_volatility
 from pricing.markets import clock
 from pricing.vol_surfaces.essvi import ESSVI
+from pricing.vol_surfaces.surface import METHODS
 
 AS_OF = "2025-10-06"
 DATES = ("2025-10-17", "2025-11-21", "2026-01-16", "2026-06-18", "2027-01-15")
@@ -152,6 +158,34 @@ def test_what_cannot_be_fitted_is_refused_with_a_way_out(exact: pd.DataFrame) ->
         read_chain(two, as_of=AS_OF).of("IBM")
 
 
+def test_an_expiry_whose_quotes_have_no_volatility_keeps_a_forward(
+    exact: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_at_first(engine: Engine, options: Options, *args: Any, **kw: Any) -> Inverted:
+        found = implied_volatility(engine, options, *args, **kw)
+        return found._replace(
+            volatility=np.where(options.expiry < YEARS[1], np.nan, found.volatility)
+        )
+
+    monkeypatch.setattr(fitting, "implied_volatility", none_at_first)
+    fit = fit_market(read_chain(exact, as_of=AS_OF), rate=0.04, dividends=DIVIDENDS)
+    true = np.array([MARKET.forward(years) for years in YEARS.tolist()])
+    assert fit.table["forward"].to_numpy() == pytest.approx(true, rel=1e-3)
+    assert np.isnan(fit.table["gap"][0])
+
+
+def test_calls_that_are_puts_are_refused_by_their_expiry(exact: pd.DataFrame) -> None:
+    strikes = np.arange(60.0, 110.0, 10.0)
+    calls = pd.DataFrame({"strike": strikes, "option_type": "call", "bid": 0.04, "ask": 0.06})
+    puts = calls.assign(option_type="put", bid=256.0 - strikes, ask=256.1 - strikes)
+    swapped = pd.concat([calls, puts]).assign(
+        underlying="AAPL", exercise="american", expiry="2025-12-19"
+    )
+    both = pd.concat([exact, swapped], ignore_index=True)
+    with pytest.raises(OptionFrameError, match="2025-12-19 imply a forward below zero"):
+        fit_market(read_chain(both, as_of=AS_OF), rate=0.04, dividends=DIVIDENDS)
+
+
 def test_quotes_that_were_left_out_still_get_an_interval(exact: pd.DataFrame) -> None:
     wide = exact.copy()
     row = wide[(wide["expiry"] == DATES[1]) & (wide["strike"] == 240.0)].index[1]  # a put
@@ -216,6 +250,10 @@ def test_one_line_takes_a_yahoo_file_to_marks_market_surface_and_report(
     book = book.assign(exercise="american", volatility=marks["mid_vol"])
     priced = price_frame(book, "fd-fast", markets={"AAPL": market})
     assert priced["price"].to_numpy() == pytest.approx(marks["mid"][book.index], abs=2e-3)
+
+
+def test_the_command_offers_every_method() -> None:
+    assert chain_commands._METHODS == METHODS  # named there without loading the methods
 
 
 def test_the_command_refuses_in_its_own_words(

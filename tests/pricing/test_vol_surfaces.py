@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from amo.errors import FileError, SettingsError
-from pricing import Market, OptionFrameError, VolSurface, mark_book, price_frame
+from pricing import Market, OptionFrameError, VolSurface, bench_surfaces, mark_book, price_frame
 from pricing.vol_surfaces import arbitrage, essvi, families, local, smoother
 from pricing.vol_surfaces.essvi import ESSVI
 from pricing.vol_surfaces.local import LocalVariance
@@ -235,3 +235,14 @@ def test_files_that_hold_no_surface_are_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({**content, "model": {"years": [1.0]}}))
     with pytest.raises(FileError, match="cannot read"):
         VolSurface.load(path)
+
+
+def test_the_bench_measures_every_method() -> None:
+    results = bench_surfaces.run(1, ["eSSVI"])
+    assert list(results["families"]) == ["eSSVI"]
+    found = results["families"]["eSSVI"]
+    assert set(found) == set(METHODS)
+    # noise is half a spread of about a point; one surface of the true family is found within that
+    assert all(row["rmse"] < 1.0 and row["inside"] > 0.4 for row in found.values())
+    assert found["essvi"]["with_arbitrage"] == found["local"]["with_arbitrage"] == 0.0
+    assert all(method in bench_surfaces.as_text(results) for method in METHODS)
