@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pricing.analysis.examples import sample_markets as sample_markets
     from pricing.analysis.examples import sample_quotes as sample_quotes
     from pricing.analysis.ladder import ladder_frame as ladder_frame
+    from pricing.analysis.passing_time import profit_over_time as profit_over_time
     from pricing.analysis.surfaces import surface_frame as surface_frame
     from pricing.chains.fitting import MarketFit as MarketFit
     from pricing.chains.fitting import fit_market as fit_market
@@ -94,6 +95,7 @@ __all__ = [
     "mark_chain",
     "markets_from_frames",
     "price_frame",
+    "profit_over_time",
     "read_chain",
     "read_markets",
     "sample_book",
@@ -131,6 +133,7 @@ __getattr__, __dir__ = front_door(
         "get_engine": "pricing.engines.registry",
         "implied_vol_frame": "pricing.frames",
         "price_frame": "pricing.frames",
+        "profit_over_time": "pricing.analysis.passing_time",
         "scenario_grid": "pricing.analysis.book",
         "surface_frame": "pricing.analysis.surfaces",
         "sample_book": "pricing.analysis.examples",

@@ -96,6 +96,18 @@ class Options:
         rate, dividend_yield, _ = self.slices.flat_terms(self.spot, self.expiry)
         return replace(self, rate=rate, dividend_yield=dividend_yield)
 
+    def after(self, time: FloatArray, spot: FloatArray) -> Self:
+        """Return what the options will be some years later, at the spots of then.
+
+        Forwards come true; a payment of that very moment is still to be made. An option that has
+        expired by then has a negative expiry.
+        """
+        left = np.where(time == self.expiry, 0.0, self.expiry - time)
+        moved = replace(self, spot=spot, expiry=left)
+        if self.slices is None:
+            return moved
+        return moved.with_slices(self.slices.after(time, left)).at_forwards()
+
     def with_values(self, **columns: FloatArray | BoolArray) -> Self:
         """Return a copy in which the named columns are replaced."""
         return replace(self, **columns)  # type: ignore[arg-type]  # two array dtypes, one call

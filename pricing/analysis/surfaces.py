@@ -170,11 +170,7 @@ def _points(options: Options, rows: IntArray, mesh: _Mesh) -> Options:
     each = options.take(np.repeat(rows, n_times * n_spots))
     time = np.repeat(mesh.time[rows].ravel(), n_spots)
     spot = np.repeat(mesh.spot[rows], n_times, axis=0).ravel()
-    left = np.where(time == each.expiry, 0.0, each.expiry - time)
-    moved = each.with_values(spot=spot, expiry=left)
-    if each.slices is None:
-        return moved
-    return moved.with_slices(each.slices.after(time, left)).at_forwards()
+    return each.after(time, spot)
 
 
 def _by_points(
