@@ -94,6 +94,9 @@ def add_training(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="M",
         help="stop after M minutes; what is there is saved",
     )
+    parser.add_argument(
+        "--save-every", type=int, metavar="N", help="steps from one saved state to the next"
+    )
     parser.add_argument("--compile", action="store_true", help="compile the loss by torch.compile")
     parser.add_argument("--fresh", action="store_true", help="forget the run that is in --out")
 
@@ -106,7 +109,8 @@ def train_from(args: argparse.Namespace, experiment: object, data: Path) -> int:
 
     assert isinstance(experiment, Experiment)  # noqa: S101  # typed there, loaded here
     config = replace(experiment.training, seed=args.seed, compile=args.compile)
-    config = config if args.steps is None else replace(config, steps=args.steps)
+    given = {"steps": args.steps, "save_every": args.save_every}
+    config = replace(config, **{name: n for name, n in given.items() if n is not None})
     trained = train(
         replace(experiment, training=config),
         data=args.data or data,

@@ -4,9 +4,10 @@ One long file on purpose: every chart is one function, and all share the marks a
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -137,6 +138,61 @@ def lines_with_errors(
     figure.update_yaxes(title_text="error", tickformat=".1e", zeroline=True, row=2, col=1)
     figure.update_xaxes(title_text=names[0], row=2, col=1)
     return _dressed(figure, height=460)
+
+
+def heat_map_by_date(
+    spot: FloatArray,
+    dates: npt.NDArray[Any],
+    values: FloatArray,
+    title: str,
+    marks: Mapping[Any, str],
+    *,
+    is_signed: bool = False,
+    boundaries: Mapping[str, FloatArray] | None = None,
+) -> go.Figure:
+    """Draw a field over spot and date as colours, with marked dates and exercise boundaries."""
+    figure = heat_map(spot, dates, values, title, is_signed=is_signed, boundaries=boundaries)
+    figure.update_traces(
+        selector={"type": "heatmap"},
+        hovertemplate="spot %{x:.4g}<br>%{y|%Y-%m-%d}<br>%{z:.4g}<extra></extra>",
+    )
+    # a call is exercised just before ex-dates only: such points are no line
+    figure.update_traces(selector={"type": "scatter"}, mode="lines+markers", marker={"size": 7})
+    figure.update_yaxes(title_text="date")
+    mark_dates(figure, marks, "y")
+    return figure
+
+
+def values_by_date(
+    dates: npt.NDArray[Any], curves: Mapping[str, FloatArray], title: str, y: str
+) -> go.Figure:
+    """Draw curves against the date."""
+    figure = go.Figure()
+    for name, values in curves.items():
+        dashed = None if name == "amo" or len(curves) == 1 else "dash"
+        _add_line(figure, dates, values, name, dash=dashed, width=3 if name == "amo" else 2)
+    if len(curves) == 1:  # points apart from each other are no line
+        figure.update_traces(mode="lines+markers", marker={"size": 7})
+    return _dressed(figure, title, "date", y)
+
+
+def mark_dates(figure: go.Figure, marks: Mapping[Any, str], axis: Literal["x", "y"]) -> None:
+    """Mark dates by dashed lines across a figure, with a word each."""
+    other = "y" if axis == "x" else "x"
+    for date, word in marks.items():
+        across = {f"{axis}0": date, f"{axis}1": date, f"{other}0": 0, f"{other}1": 1}
+        figure.add_shape(
+            type="line", **across, **{f"{other}ref": "paper"},
+            line={"color": _GREY, "width": 1, "dash": "dash"},
+        )  # fmt: skip
+        place = (
+            {"x": date, "y": 1.0, "yref": "paper", "xanchor": "left", "yanchor": "top"}
+            if axis == "x"
+            else {"y": date, "x": 0.0, "xref": "paper", "xanchor": "left", "yanchor": "bottom"}
+        )
+        figure.add_annotation(
+            text=f"ex {word}", showarrow=False, font={"size": 10, "color": _GREY}, **place
+        )
 
 
 def exposure_bars(exposure: pd.DataFrame, measure: str, title: str) -> go.Figure:

@@ -44,6 +44,8 @@ CHOICES: Mapping[str, tuple[str, tuple[str, str]]] = {
     "option_type": ("Type", ("put", "call")),
     "exercise": ("Exercise", ("american", "european")),
 }
+CARRIES = ("flat", "market")
+MARKET_TERMS = ("as_of", "until", "dividends", "curves")  # in the address, under a market
 PRESETS: Mapping[str, Mapping[str, float | str]] = {
     "ATM 1Y": {},
     "Deep ITM put": {"spot": 70.0, "option_type": "put"},
@@ -59,36 +61,57 @@ def _ask() -> Contract:
     with st.container(horizontal=True, gap="small"):
         for name in PRESETS:
             st.button(name, on_click=_apply, args=(name,), key=f"preset {name}")
-    contract: Contract = {}
+    return {**choices(), **numbers(tuple(FIELDS))}
+
+
+def choices() -> Contract:
+    """Ask for put or call, American or European."""
     with st.container(horizontal=True):
-        for name, (label, options) in CHOICES.items():
-            contract[name] = st.segmented_control(
-                label,
-                options,
-                default=options[0],
-                required=True,
-                key=name,
-                bind="query-params",
+        return {
+            name: st.segmented_control(
+                label, options, default=options[0], required=True, key=name, bind="query-params"
             )
-    names = tuple(FIELDS)
-    for pair in zip(names[::2], names[1::2], strict=True):
-        for column, name in zip(st.columns(2), pair, strict=True):
+            for name, (label, options) in CHOICES.items()
+        }
+
+
+def numbers(names: tuple[str, ...]) -> Contract:
+    """Ask for numbers of a contract, two beside each other."""
+    found: Contract = {}
+    for start in range(0, len(names), 2):
+        for column, name in zip(st.columns(2), names[start : start + 2], strict=False):
             with column:
-                contract[name] = FIELDS[name].unit * _number(name, FIELDS[name])
-    return contract
+                found[name] = FIELDS[name].unit * _number(name, FIELDS[name])
+    return found
+
+
+def carry_choice() -> str:
+    """Ask what carries the spot: a flat rate and yield, or a market with dates and dividends."""
+    return st.segmented_control(
+        "Carry",
+        CARRIES,
+        default=CARRIES[0],
+        required=True,
+        key="carry",
+        bind="query-params",
+        help="flat: one rate, one dividend yield, years; "
+        "market: dates, curves, dividends in cash at their ex-dates",
+    )
 
 
 def contract_inputs() -> Contract:
     """Ask for one contract in plain view."""
     contract = _ask()
-    _refuse(contract)
+    refuse(contract)
     return contract
 
 
-def _refuse(contract: Contract) -> None:
+def refuse(contract: Contract) -> None:
     """Say which numbers cannot be priced, and stop before any price is shown."""
     refused = []
     for name, field in FIELDS.items():
+        if name not in contract:
+            continue
         low, high = field.typed
         value = float(contract[name]) / field.unit
         slack = 1e-12 * (high - low)  # for rounding by the unit
@@ -105,7 +128,7 @@ def contract_folded() -> Contract:
     """Ask for one contract in a folded panel, and show it in one line."""
     with st.expander("Contract", icon=":material/tune:"):
         contract = _ask()
-    _refuse(contract)  # outside the panel: a folded one would hide it
+    refuse(contract)  # outside the panel: a folded one would hide it
     st.markdown(f"**{contract_in_short(contract)}**")
     return contract
 
@@ -120,6 +143,7 @@ def carry_contract(to: str) -> None:
     if state.get("page") == to:
         return
     state["page"] = to
+    state["visits"] = state.get("visits", 0) + 1
     defaults: Contract = {name: field.default for name, field in FIELDS.items()}
     defaults |= {name: options[0] for name, (_, options) in CHOICES.items()}
     for name, default in defaults.items():
@@ -129,6 +153,12 @@ def carry_contract(to: str) -> None:
         state[name] = value
         if value != default:
             st.query_params[name] = value if isinstance(value, str) else f"{value:.12g}"
+    if state.get("carry", st.query_params.get("carry")) == CARRIES[1]:
+        state["carry"] = st.query_params["carry"] = CARRIES[1]
+        for name in MARKET_TERMS:
+            text = state.get(f"{name} text", st.query_params.get(name))
+            if text is not None:
+                state[f"{name} text"] = st.query_params[name] = text
 
 
 def _in_address(name: str) -> float | str | None:

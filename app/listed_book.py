@@ -7,8 +7,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from amo.errors import AMOError, SettingsError
-from app import charts, formats, resources, uploads
-from pricing import exposure, ladder_frame, price_frame, scenario_grid
+from app import charts, formats, moments, resources, uploads
+from pricing import exposure, ladder_frame, price_frame, profit_over_time, scenario_grid
 from pricing.analysis.book import MEASURES
 from pricing.markets.files import markets_from_json
 from pricing.markets.market import Market
@@ -54,6 +54,7 @@ def show(frame: pd.DataFrame, markets: Mapping[str, Market]) -> None:
         _risk(priced, markets)
         _ladder(held, engine, markets)
         _scenarios(held, engine, markets)
+        _over_time(held, engine, markets)
     except AMOError as error:
         st.error(formats.plain(error), icon=":material/block:")
         return
@@ -172,6 +173,32 @@ def _scenarios(book: pd.DataFrame, engine: str, markets: Mapping[str, Market]) -
         charts.scenario_map(grid),
         alt="P/L over moves of spot and volatility; every cell carries its number",
     )
+
+
+def _over_time(book: pd.DataFrame, engine: str, markets: Mapping[str, Market]) -> None:
+    """Draw the profit while time passes, with ex-dates and expiries marked."""
+    st.subheader("Over time")
+    if not st.button("Let time pass", icon=":material/timeline:"):
+        st.caption("P/L across ex-dates and expiries, if nothing happens but time.")
+        return
+    table = profit_over_time(
+        book, resources.engine(engine), quantity="units", markets=markets
+    )  # fmt: skip
+    when = moments.dates(markets, table["time"].to_numpy(float))
+    figure = charts.values_by_date(
+        when, {"P/L": table["profit"].to_numpy(), "settled": table["settled"].to_numpy()},
+        "P/L if nothing happens but time", "currency",
+    )  # fmt: skip
+    charts.mark_dates(figure, moments.ex_dates(markets, float(table["time"].max())), "x")
+    st.plotly_chart(figure, alt="profit and what expired options paid, by date; table below")
+    st.caption(
+        "Spots stay, and fall by their dividends at the dashed ex-dates; volatilities stay; "
+        "forward rates come true; nothing is exercised before its expiry."
+    )
+    if table.attrs["left_out"]:
+        st.warning(f"{table.attrs['left_out']:,} rows cannot be priced and are left out.")
+    with st.expander("Table over time"):
+        st.dataframe(table, hide_index=True, alt="value, settled and profit by years from now")
 
 
 def _shifts(text: str, what: str) -> list[float]:

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from app import charts, formats, inputs, resources
+from app import charts, formats, inputs, market_inputs, market_panels, resources
 
 _ALONG = {"spot": "spot", "time to expiry": "expiry", "volatility": "volatility"}
 
@@ -22,6 +22,9 @@ def main() -> None:
     """Draw the page."""
     st.title("Greeks")
     if resources.surrogates() is None:
+        return
+    if inputs.carry_choice() == "market":
+        market_panels.greeks(market_inputs.folded())
         return
     contract = inputs.contract_folded()
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -7,8 +7,18 @@ from app import inputs
 st.title("Price")
 asked, answered = st.columns([2, 3], gap="large")
 with asked:
-    contract = inputs.contract_inputs()
-with answered, st.spinner("Pricing …", show_time=True):
-    from app import price_panel  # the page is painted before torch is loaded
+    carry = inputs.carry_choice()
+if carry == "market":
+    from app import market_inputs, market_panels
 
-    price_panel.show(contract)
+    with asked:
+        listed = market_inputs.ask()
+    with answered, st.spinner("Pricing …", show_time=True):
+        market_panels.price(listed)
+else:
+    with asked:
+        contract = inputs.contract_inputs()
+    with answered, st.spinner("Pricing …", show_time=True):
+        from app import price_panel  # the page is painted before torch is loaded
+
+        price_panel.show(contract)

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from amo.arrays import FloatArray
-from app import charts, formats, inputs, resources
+from app import charts, formats, inputs, market_inputs, market_panels, resources
 
 _FIELDS = ("AMO", "reference", "difference", "|difference|, log10")
 
@@ -38,6 +38,9 @@ def main() -> None:
     st.title("Surface")
     st.caption("A price or a Greek over spot and time to expiry, up to the contract's expiry.")
     if resources.surrogates() is None:
+        return
+    if inputs.carry_choice() == "market":
+        market_panels.surface(market_inputs.folded())
         return
     contract = inputs.contract_folded()
     expiry = float(contract["expiry"])

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from amo.arrays import BoolArray, FloatArray, IntArray
@@ -135,6 +134,7 @@ class _Fit:
         self.given_rate, self.dividends, self.given_spot = rate, dividends, spot
         self.is_american, self.workers = is_american, workers
         self.years = np.unique(pairs["years"].to_numpy(np.float64))
+        self.dates = pairs.drop_duplicates("years")["expiry"].to_numpy()
         self.place = np.searchsorted(self.years, pairs["years"].to_numpy(np.float64))
         self.strike, self.call, self.put = (
             pairs[name].to_numpy(np.float64) for name in ("strike", "call", "put")
@@ -236,7 +236,7 @@ class _Fit:
             self.forward[place], self.error[place], residual = robust_mean(each, variance)
             self.residual[place] = residual * discount[place]
         if (self.forward <= 0).any():
-            day = self._dates()[np.argmin(self.forward)]
+            day = self.dates[np.argmin(self.forward)]
             raise OptionFrameError(
                 f"calls and puts of {pd.Timestamp(day):%Y-%m-%d} imply a forward below zero: check "
                 "which are calls, or leave that expiry out"
@@ -317,31 +317,24 @@ class _Fit:
             plain = plain.replaced(spot=math.exp(found[0]))
         return plain.spot
 
-    def _dates(self) -> npt.NDArray[Any]:
-        return self.pairs.drop_duplicates("years")["expiry"].to_numpy()
-
     def table(self) -> pd.DataFrame:
         """Return what was found for each expiry."""
-        dates = self._dates()
         borrow_error = self.error / self.forward / self.years
-        notes = []
+        rows = []
         for place in range(len(self.years)):
-            note = ""
+            here = self.used & (self.place == place)
+            known = self.gap[here & np.isfinite(self.gap)]
+            note = []
             if borrow_error[place] > _UNSURE:
-                note = "the quotes do not determine the borrow"
+                note.append("the quotes do not determine the borrow")
             if self.given_rate is None and not self.rate_error[place] < _UNSURE_RATE:
-                note = "; ".join(filter(None, [note, "the rate is that of other expiries"]))
-            notes.append(note)
-        gaps = [
-            np.nanmedian(found) if np.isfinite(found).any() else np.nan
-            for found in (
-                self.gap[self.used & (self.place == place)] for place in range(len(self.years))
-            )
-        ]
-        counts = [int((self.used & (self.place == place)).sum()) for place in range(len(dates))]
+                note.append("the rate is that of other expiries")
+            gap = float(np.median(known)) if len(known) else np.nan
+            rows.append((int(here.sum()), gap, "; ".join(note)))
+        counts, gaps, notes = zip(*rows, strict=True)
         return pd.DataFrame(
             {
-                "expiry": dates,
+                "expiry": self.dates,
                 "years": self.years,
                 "pairs": counts,
                 "forward": self.forward,

@@ -252,7 +252,8 @@ def wait_for_progress(process: subprocess.Popen[bytes]) -> None:
         seen += more
 
 
-STEPS = 240  # the state is saved after 200
+STEPS = 60
+SAVING = "--save-every", "20"
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +262,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     write_set(folder / "data")
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    run = command(folder / "data", folder / "run", STEPS)
+    run = command(folder / "data", folder / "run", STEPS, *SAVING)
     subprocess.run(run, env=environment, check=True)
     return folder
 
@@ -269,7 +270,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_stopped_run_resumes_to_the_same_weights(tmp_path: Path, whole: Path) -> None:
     data = whole / "data"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    run = command(data, tmp_path / "stopped", STEPS)
+    run = command(data, tmp_path / "stopped", STEPS, *SAVING)
     for kind in (signal.SIGKILL, signal.SIGTERM):  # the second while it goes on from the first
         process = subprocess.Popen(run, env=environment, stderr=subprocess.PIPE)
         wait_for(tmp_path / "stopped/training_state.safetensors", process)

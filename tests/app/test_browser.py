@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from app import inputs
 from app.measuring import serving
 from app.measuring.serving import PATIENCE, settle
-from pricing import mark_chain, price_frame, read_chain
+from pricing import Market, mark_chain, price_frame, read_chain
 from pricing.analysis.examples import sample_book, sample_quotes
 from pricing.engines.registry import get_engine
 
@@ -187,6 +187,36 @@ def test_every_page_keeps_the_contract_in_its_address_after_a_reload(open_page: 
         expect(page).to_have_url(whole)
     expect(page.get_by_label("Spot", exact=True)).to_have_value("120")
     expect(page.get_by_label("Volatility, %", exact=True)).to_have_value("33")
+
+
+def test_dividends_follow_from_page_to_page_and_an_edited_one_moves_the_price(
+    open_page: Open,
+) -> None:
+    terms = "carry=market&as_of=2026-11-18&until=2027-06-18&curves=1+4+0&option_type=call"
+    page = open_page(f"?{terms}&dividends=2027-02-08+0.8+0,2027-05-10+0.9+0")
+    market = Market(spot=100.0, rate=0.04, as_of="2026-11-18",
+                    dividends=[("2027-02-08", 0.8), ("2027-05-10", 0.9)])  # fmt: skip
+    contract = {"underlying": "stock", "strike": 100.0, "expiry": "2027-06-18", "volatility": 0.2,
+                "option_type": "call", "exercise": "american"}  # fmt: skip
+
+    def price(cash: float) -> float:
+        known = market.replaced(dividends=[("2027-02-08", cash), ("2027-05-10", 0.9)])
+        priced = price_frame(pd.DataFrame([contract]), "fd", markets={"stock": known})
+        return float(priced["price"].iloc[0])
+
+    shows(page, price(0.8), number=2)
+    grid = page.get_by_test_id("stDataFrame").first
+    box = grid.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 190, box["y"] + 52)
+    for keys in ("Enter", "Control+A", "3", "Enter"):
+        page.wait_for_timeout(300)  # the editor of a cell opens over the grid
+        page.keyboard.press(keys)
+    shows(page, price(3.0), number=2)
+    expect(page).to_have_url(re.compile("dividends=2027-02-08.3.0"))
+    page.get_by_role("link", name="Surface").click()
+    expect(page.get_by_text("2027-06-18, vol 0.2, 2 dividends")).to_be_visible()
+    expect(page).to_have_url(re.compile("surface.*dividends=2027-02-08.3.0"))
 
 
 def test_keyboard_reaches_every_input_of_the_price_page(open_page: Open) -> None:

@@ -1,13 +1,7 @@
-"""The logic of each page, run without a browser.
-
-One long file on purpose: every page is run by the same few helpers.
-"""
+"""The logic of each page, run without a browser."""
 
 import io
-import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,39 +11,16 @@ from streamlit.testing.v1 import AppTest
 
 from app import inputs
 from app.resources import engine
-from pricing import MarkedChain, implied_vol_frame, mark_chain, price_frame, read_chain
-from pricing.analysis.examples import (
-    sample_book,
-    sample_chain,
-    sample_listed_book,
-    sample_markets,
-    sample_quotes,
-)
+from pricing import price_frame
+from pricing.analysis.examples import sample_book
 from pricing.columns import ALIASES
 from pricing.engines import registry
 from pricing.engines.base import MARKET_UNITS
 from pricing.engines.surrogate import SurrogateEngine
+from tests.pages import APP, checked, field, run, upload
 
-APP = Path(__file__).parents[2] / "app"
 VIEWS = sorted(path.stem for path in (APP / "views").glob("[!_]*.py"))
-DIVIDENDS = "Dividends: lines of ex-date and cash"
 NEED_MODELS = ("surface", "greeks", "model")
-
-
-def run(view: str, /, **query: str) -> AppTest:
-    app = AppTest.from_file(APP / "views" / f"{view}.py", default_timeout=120)
-    for name, value in query.items():
-        app.query_params[name] = value
-    return checked(app.run())
-
-
-def checked(app: AppTest) -> AppTest:
-    assert not app.exception, [error.value for error in app.exception]
-    return app
-
-
-def field(app: AppTest, kind: str, label: str) -> Any:
-    return next(widget for widget in getattr(app, kind) if widget.label == label)
 
 
 def asked(app: AppTest) -> dict[str, float | str]:
@@ -236,14 +207,6 @@ def test_sample_book_is_priced_summed_and_moved() -> None:
     assert "priced" not in app.session_state  # those numbers were another engine's
 
 
-def upload(view: str, data: bytes, name: str) -> AppTest:
-    app = run(view)
-    app.session_state[{"book": "book source", "market": "chain source"}[view]] = "upload"
-    checked(app.run())
-    app.file_uploader[0].upload(name, data)
-    return checked(app.run())
-
-
 def test_uploaded_book_with_other_names_and_bad_cells_is_read_with_a_report() -> None:
     book = sample_book().rename(columns={"spot": "S", "volatility": "IV", "quantity": "Qty"})
     text = book.astype({"strike": object})
@@ -335,128 +298,6 @@ def test_result_columns_of_an_uploaded_book_are_kept_beside_the_new_ones() -> No
     assert (priced["price (uploaded)"] == 1.0).all()
     assert (priced["delta (uploaded)"] == 2.0).all()
     assert not (priced["price"] == 1.0).any()
-
-
-def test_market_page_inverts_plain_quotes_as_the_library_does() -> None:
-    app = upload("market", sample_chain().to_csv(index=False).encode(), "quotes.csv")
-    shown = app.dataframe[-1].value
-    expected = implied_vol_frame(sample_chain())
-    np.testing.assert_allclose(
-        shown["implied_volatility"], expected["implied_volatility"], rtol=1e-12
-    )
-    failed = app.dataframe[0].value
-    assert len(failed) == expected["implied_volatility"].isna().sum()
-    assert (failed["error"] != "").all()
-
-
-def marked_sample(dividends: Sequence[tuple[str, float]] = ()) -> MarkedChain:
-    chain = read_chain(sample_quotes(), as_of="2025-10-06")
-    return mark_chain(chain, rate=0.04, dividends=dividends, workers=1)
-
-
-def test_market_page_marks_a_chain_as_the_library_does() -> None:
-    app = run("market", view="quotes")
-    expected = marked_sample()
-    found = expected.summary()
-    assert field(app, "metric", "Spot").value == f"{expected.fit.market.spot:,.2f}"
-    assert field(app, "metric", "Surface inside bid–ask").value == f"{found['inside']:.1%}"
-    shown = app.dataframe[-1].value
-    np.testing.assert_array_equal(shown["mid_vol"], expected.marks["mid_vol"])
-    np.testing.assert_array_equal(shown["model_vol"], expected.marks["model_vol"])
-    field(app, "toggle", "Liquid quotes only").set_value(True)
-    checked(app.run())
-    assert len(app.dataframe[-1].value) == found["liquid"]
-
-
-def test_market_page_takes_dividends_and_refuses_nonsense() -> None:
-    app = run("market", view="quotes")
-    lines = "2025-11-10 0.26\n2026-02-09 0.26"
-    dividends = app.text_area[[area.label for area in app.text_area].index(DIVIDENDS)]
-    dividends.set_value(lines)
-    field(app, "button", "Apply").click()
-    checked(app.run())
-    expected = marked_sample([("2025-11-10", 0.26), ("2026-02-09", 0.26)])
-    np.testing.assert_array_equal(app.dataframe[-1].value["mid_vol"], expected.marks["mid_vol"])
-    for text, said in (("2025-11-10", "line 1"), ("2025-11-10 0.26\nmuch 1 2", "line 2"),
-                       ("2024-11-10 0.26", "not after as")):  # fmt: skip
-        dividends = app.text_area[[area.label for area in app.text_area].index(DIVIDENDS)]
-        dividends.set_value(text)
-        field(app, "button", "Apply").click()
-        checked(app.run())
-        assert any(said in error.value.replace("\\", "") for error in app.error)
-        assert not app.metric, "no old number stands beside a refused input"
-        assert not app.dataframe
-
-
-def test_market_page_waits_for_what_an_uploaded_chain_does_not_say() -> None:
-    app = upload("market", sample_quotes().to_csv(index=False).encode(), "aapl.csv")
-    assert not app.metric
-    assert any("press Apply" in info.value for info in app.info)
-    field(app, "button", "Apply").click()
-    checked(app.run())
-    assert any("does not say when" in error.value for error in app.error)
-    app.text_input[[box.label for box in app.text_input].index("As of")].set_value("2025-10-06")
-    field(app, "button", "Apply").click()
-    checked(app.run())
-    assert field(app, "metric", "Arbitrage").value == "0 places"
-
-
-@pytest.mark.filterwarnings("ignore::pricing.columns.AssumptionWarning")
-def test_market_page_asks_whether_a_rate_is_per_cent() -> None:
-    app = run("market")
-    app.session_state["chain source"] = "paste"
-    app.session_state["chain exercise"] = "european"
-    checked(app.run())
-    app.text_area[0].set_value("\nstrike\texpiry\ttype\tprice\trate\n100\t1\tcall\t9\t4.1\n")
-    checked(app.run())
-    assert any("if it holds per cent" in warning.value for warning in app.warning)
-
-
-def test_pasted_quotes_need_only_what_differs() -> None:
-    app = run("market")
-    app.session_state["chain source"] = "paste"
-    checked(app.run())
-    app.text_area[0].set_value("strike\texpiry\ttype\tprice\n100\t1\tcall\t9.0\n110\t1\tcall\t5.0")
-    checked(app.run())
-    assert not app.dataframe, "nothing is assumed about exercise"
-    assert any("choose american or european" in warning.value for warning in app.warning)
-    app.session_state["chain exercise"] = "european"
-    checked(app.run())
-    vols = app.dataframe[-1].value["implied_volatility"]
-    assert vols.between(0.1, 0.4).all()
-    field(app, "number_input", "spot").set_value(95.0)
-    checked(app.run())
-    assert (app.dataframe[-1].value["implied_volatility"] > vols).all()
-
-
-def test_listed_book_is_priced_under_its_markets() -> None:
-    app = run("book")
-    app.session_state["book source"] = "listed"
-    checked(app.run())
-    book, markets = sample_listed_book(), sample_markets()
-    priced = price_frame(book, engine("amo"), markets=markets, workers=1)
-    value = (100.0 * book["quantity"] * priced["price"]).sum()
-    assert field(app, "metric", "value").value == f"{value:,.0f}"
-    shown = app.dataframe[-1].value
-    np.testing.assert_allclose(shown["price"], priced["price"], rtol=1e-6)
-    ladder = next(t.value for t in app.dataframe if "sensitivity" in t.value.columns)
-    assert set(ladder["kind"]) == {"rate", "borrow", "dividend"}
-    field(app, "text_input", "Spots move by, %").set_value("-10 0 ten")
-    field(app, "button", "Run scenarios").click()
-    checked(app.run())
-    assert any("numbers in per cent" in error.value for error in app.error)
-
-
-def test_uploaded_book_with_a_market_file_is_listed() -> None:
-    app = upload("book", sample_listed_book().to_csv().encode(), "listed.csv")
-    content = {"markets": {name: each.to_dict() for name, each in sample_markets().items()}}
-    app.file_uploader[1].upload("market.json", json.dumps(content).encode())
-    checked(app.run())
-    assert {"value", "delta 1pct"} <= {metric.label for metric in app.metric}
-    app.file_uploader[1].upload("other.json", b"[1, 2]")
-    checked(app.run())
-    assert any("no file of markets" in error.value for error in app.error)
-    assert not app.metric
 
 
 def test_attack_shows_the_worst_with_links() -> None:
