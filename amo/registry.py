@@ -19,6 +19,7 @@ class Kind(NamedTuple):
 # The module of each model, and the names of its class and its configuration there.
 MODELS: Mapping[str, tuple[str, str, str]] = {
     "amo": ("amo.model", "AMO", "AMOConfig"),
+    "amo-grid": ("amo.grid_model", "GridAMO", "GridAMOConfig"),
     "mlp": ("amo.baselines.mlp", "PointwiseMLP", "PointwiseMLPConfig"),
     "set-encoder": ("amo.baselines.set_encoder", "SetEncoder", "SetEncoderConfig"),
     "fno": ("amo.baselines.fno", "FNO", "FNOConfig"),

@@ -1,5 +1,6 @@
 """The contestants: every model by name, at a size for two cores and at its papers' usual one."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -17,6 +18,7 @@ from amo.training.loop import TrainingConfig
 # the width of FNO from 32 to 64: 40 comes closest to the parameter count in AMO's paper.
 _PAPER: Mapping[str, Mapping[str, Any]] = {
     "amo": {},
+    "amo-grid": {"width": 64, "n_blocks": 8},
     "fno": {"width": 40},
     "f-fno": {},
     "u-fno": {"width": 40},
@@ -36,6 +38,7 @@ _SMALL: Mapping[str, Mapping[str, Any]] = {
         "n_blocks": 3,
         "state_size": 8,
     },
+    "amo-grid": {},
     "fno": {"width": 20},
     "f-fno": {"width": 40, "modes": 12},
     "u-fno": {"width": 20},
@@ -46,6 +49,8 @@ _SMALL: Mapping[str, Mapping[str, Any]] = {
     "galerkin": {"width": 64, "n_heads": 4, "n_layers": 4},
 }
 _SIZES = {"small": _SMALL, "paper": _PAPER}
+
+_TOKENS = 1_024  # of AMO on a grid: patches are the smallest that give no more
 
 # AMO with one part changed, on 64 tokens; 32 poles just fit there, 64 do not.
 _BASE = {**_SMALL["amo"], "n_tokens": 64, "n_poles": 16}
@@ -86,12 +91,21 @@ def recipe_for(name: str, problem: Problem, size: Size = "small") -> Recipe:
     if is_grid_only(kind):
         if problem.grid is None:
             raise SettingsError(f"{name} knows grids only, and {problem.name} has none")
-        default = next(f.default for f in fields(config) if f.name == "modes")
-        wanted = settings.get("modes", default)
-        settings |= {"grid": problem.grid, "modes": min(wanted, min(problem.grid) // 2)}
-        if problem.is_periodic:
-            settings["padding"] = 0
+        settings |= {"grid": problem.grid, **_on_grid(kind, settings, problem)}
     return Recipe(kind=kind, config=config(**settings), link=problem.link)
+
+
+def _on_grid(kind: str, settings: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
+    """Return what follows from a problem's grid: patches, or modes and padding."""
+    grid = problem.grid or ()
+    if kind == "amo-grid":
+        patch = next(
+            p for p in range(1, max(grid) + 1) if math.prod(-(-n // p) for n in grid) <= _TOKENS
+        )
+        return {"patch": patch, "is_periodic": problem.is_periodic}
+    default = next(f.default for f in fields(kind_of(kind).config) if f.name == "modes")
+    modes = min(settings.get("modes", default), min(grid) // 2)
+    return {"modes": modes, **({"padding": 0} if problem.is_periodic else {})}
 
 
 def experiment_for(name: str, problem: Problem, budget: Budget, seed: int) -> Experiment:

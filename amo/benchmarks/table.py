@@ -276,8 +276,10 @@ def moved(operator: Operator, recipe: Recipe, grid: tuple[int, ...]) -> Operator
     """
     if not is_grid_only(recipe.kind):
         return operator
-    finer = grid[0] // recipe.config.grid[0]
-    config = replace(recipe.config, grid=grid, padding=finer * recipe.config.padding)
+    config = replace(recipe.config, grid=grid)
+    if hasattr(config, "padding"):
+        finer = grid[0] // recipe.config.grid[0]
+        config = replace(config, padding=finer * config.padding)
     other = checkpoint.build(replace(recipe, config=config))
     other.load_state_dict(operator.state_dict())
     return other.to(operator.points.shift.device).eval()

@@ -21,6 +21,7 @@ from amo.baselines.ufno import UFNOConfig
 from amo.checkpoint import Recipe
 from amo.data.batch import Batch
 from amo.data.datasets import ArrayDataset
+from amo.grid_model import GridAMOConfig
 from amo.model_config import AMOConfig
 from amo.operator import Operator
 
@@ -32,6 +33,10 @@ TINY_RIVAL = {"n_features": 2, "n_dimensions": 2, "width": 16, "n_heads": 2}
 TINY_GRID = {
     "n_features": 2, "n_dimensions": 2, "width": 8, "grid": (6, 4), "modes": 2, "n_layers": 2,
     "padding": 1,
+}  # fmt: skip
+TINY_TOKENS = {
+    "n_features": 2, "n_dimensions": 2, "width": 8, "grid": (6, 4), "n_blocks": 2, "n_heads": 2,
+    "n_poles": 3,
 }  # fmt: skip
 OPERATORS = {
     "amo": Recipe(kind="amo", config=TINY),
@@ -75,9 +80,17 @@ OPERATORS = {
     "fno": Recipe(kind="fno", config=FNOConfig(**TINY_GRID)),
     "f-fno": Recipe(kind="f-fno", config=FFNOConfig(**TINY_GRID)),
     "u-fno": Recipe(kind="u-fno", config=UFNOConfig(**TINY_GRID)),
+    "grid-amo": Recipe(kind="amo-grid", config=GridAMOConfig(**TINY_TOKENS)),
+    "grid-amo-patched": Recipe(
+        kind="amo-grid", config=GridAMOConfig(**TINY_TOKENS, patch=2, basis="kernel", directions=1)
+    ),
+    "grid-amo-fixed": Recipe(
+        kind="amo-grid",
+        config=GridAMOConfig(**TINY_TOKENS, poles="fixed", is_periodic=True, is_gated=False),
+    ),
 }
 N_POINTS = 24  # of the grid
-GRID_ONLY = ("fno", "f-fno", "u-fno")
+GRID_ONLY = ("fno", "f-fno", "u-fno", "grid-amo", "grid-amo-patched", "grid-amo-fixed")
 AT_THEIR_POINTS = ("seeing-amo", "transolver", "transolver++", "lamo", "galerkin")
 AT_QUERIES = tuple(name for name in OPERATORS if name not in (*GRID_ONLY, *AT_THEIR_POINTS))
 

@@ -1,0 +1,184 @@
+"""Banks of Takenaka–Malmquist filters along the axes of a grid.
+
+A filter is a state-space system given by its transfer function: on the circle
+
+    H(ω) = Σ_k C_k γ_k conj B_k(e^{iω}) + conj Σ_k C'_k γ_k conj B_k(e^{iω}),
+
+where B_k is the Takenaka–Malmquist system of the poles a_1 … a_k. The first sum is causal, the
+second anti-causal: the two directions in which a state-space block may scan. γ_k bounds each term
+by one: max |B_k| = sqrt((1 + |a_k|) / (1 - |a_k|)).
+
+Poles are per physical length: a = exp((-decay + i wavenumber) spacing), so the same filter acts on
+a finer or a coarser grid.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from amo import takenaka_malmquist as tm
+from amo.layers.precision import at_least_float32, full_precision
+
+BankPoles = Literal["learned", "fixed", "random"]
+BankBasis = Literal["orthogonal", "kernel"]
+_STENCIL = 3  # poles near zero at the start: a local stencil
+_NEAR_ZERO = 3.0  # their decay over one spacing
+_DENSE = 128  # points up to which a filter is applied as a matrix
+# An optimiser such as Adam moves every number alike: what is stored is divided by these.
+_COEFFICIENT_RATE, _POLE_RATE = 5.0, 3.0
+
+
+class Poles(NamedTuple):
+    """Decay and wavenumber per unit length, (..., n_poles) each."""
+
+    decay: Tensor
+    wavenumber: Tensor
+
+    def on(self, spacing: float) -> Tensor:
+        """Return the poles on a grid, (..., n_poles, 2), inside the unit disc."""
+        radius = torch.exp(-self.decay * spacing)
+        angle = self.wavenumber * spacing
+        return torch.stack([radius * torch.cos(angle), radius * torch.sin(angle)], dim=-1)
+
+    def gain(self, spacing: float) -> Tensor:
+        """Return γ = sqrt((1 - |a|) / (1 + |a|)), (..., n_poles)."""
+        return torch.sqrt(torch.tanh(0.5 * self.decay * spacing))
+
+
+def responses(poles: Poles, spacing: float, n: int, basis: BankBasis = "orthogonal") -> tm.Complex:
+    """Return the impulse responses of γ_k conj B_k over n samples, (..., n_poles, n).
+
+    They are those of n equispaced frequencies: what lasts longer than n samples is wrapped around.
+    """
+    on_grid, angles = poles.on(spacing), tm.circle(n, poles.decay)
+    if basis == "orthogonal":
+        bases = tm.takenaka_malmquist(on_grid, angles)[0]
+    else:
+        bases = tm.normalised_kernel(on_grid, angles)
+    gain = poles.gain(spacing).unsqueeze(-1)
+    found = torch.fft.ifft(torch.complex(gain * bases[0], -gain * bases[1]))
+    return found.real, found.imag
+
+
+def kernels(coefficients: Tensor, found: tm.Complex) -> Tensor:
+    """Return the real kernels of all channels over n lags, negative lags last.
+
+    Parameters
+    ----------
+    coefficients
+        (..., channels, n_poles, directions, 2): one or two directions, real and imaginary part.
+    found
+        From :func:`responses`, (..., n_poles, n).
+    """
+    real, imaginary = coefficients.unbind(-1)  # (..., channels, poles, directions)
+    by_direction = torch.einsum("...ckd,...kn->...dcn", real, found[0]) - torch.einsum(
+        "...ckd,...kn->...dcn", imaginary, found[1]
+    )
+    causal = by_direction[..., 0, :, :]
+    if by_direction.shape[-3] == 1:
+        return causal
+    # time backwards: lag m stands where -m was
+    return causal + by_direction[..., 1, :, :].flip(-1).roll(1, -1)
+
+
+def convolve(x: Tensor, kernel: Tensor, axis: int) -> Tensor:
+    """Convolve x (width, batch, *grid) along one axis with kernels (width, n lags).
+
+    With as many lags as points the convolution is circular; with twice as many it is linear.
+    """
+    n_points, n_lags = x.shape[axis], kernel.shape[-1]
+    if n_points <= _DENSE:
+        index = torch.arange(n_points, device=x.device)
+        matrix = kernel[:, (index[:, None] - index) % n_lags]
+        letters = "xyz"[: x.ndim - 2]
+        here = letters[axis - 2]
+        moved = letters.replace(here, "j")
+        return torch.einsum(f"c{here}j,cb{moved}->cb{letters}", matrix, x)
+    spectrum = torch.fft.rfft(x, n=n_lags, dim=axis)
+    shape = [kernel.shape[0], *[1] * (x.ndim - 1)]
+    shape[axis] = n_lags // 2 + 1
+    gain = torch.fft.rfft(kernel).reshape(shape)
+    return torch.fft.irfft(spectrum * gain, n=n_lags, dim=axis).narrow(axis, 0, n_points)
+
+
+class TransferBank(nn.Module):
+    """The filters of all blocks along one axis, evaluated together.
+
+    Parameters
+    ----------
+    n_blocks, n_heads, width, n_poles
+        Channels share poles by head: each head has ``n_poles`` of them in every block.
+    n_points
+        Along the axis, where poles start: some near zero, the others damped modes whose windows
+        double from head to head.
+    is_periodic
+        Whether the axis is a torus.
+    directions
+        One (causal) or two.
+    """
+
+    log_decay: Tensor
+    turn: Tensor
+    first_wavenumber: Tensor
+
+    def __init__(
+        self,
+        n_blocks: int,
+        n_heads: int,
+        width: int,
+        n_poles: int,
+        n_points: int,
+        *,
+        is_periodic: bool,
+        poles: BankPoles = "learned",
+        basis: BankBasis = "orthogonal",
+        directions: Literal[1, 2] = 2,
+    ) -> None:
+        super().__init__()
+        self.is_periodic, self.basis = is_periodic, basis
+        decay, wavenumber = _start(n_heads, n_poles, n_points, poles)
+        every = (n_blocks, n_heads, n_poles)
+        self.register_buffer("first_wavenumber", wavenumber.expand(every).clone())
+        log_decay = torch.log(decay).expand(every) / _POLE_RATE
+        self._hold("log_decay", log_decay.clone(), learned=poles == "learned")
+        self._hold("turn", torch.zeros(every), learned=poles == "learned")
+        shape = (n_blocks, n_heads, width // n_heads, n_poles, directions, 2)
+        scale = 1.0 / math.sqrt(2.0 * directions * n_poles)
+        self.coefficients = nn.Parameter(torch.randn(shape) * scale / _COEFFICIENT_RATE)
+
+    def _hold(self, name: str, value: Tensor, *, learned: bool) -> None:
+        if learned:
+            self.register_parameter(name, nn.Parameter(value))
+        else:
+            self.register_buffer(name, value)
+
+    def poles(self) -> Poles:
+        """Return the poles of all blocks and heads, (n_blocks, n_heads, n_poles)."""
+        decay = torch.exp(_POLE_RATE * at_least_float32(self.log_decay))
+        return Poles(decay, self.first_wavenumber + decay * (_POLE_RATE * self.turn))
+
+    def forward(self, n_points: int) -> Tensor:
+        """Return the kernels on a grid of so many points, (n_blocks, width, n_lags)."""
+        with full_precision(self.coefficients):
+            spacing, n_lags = 1.0 / n_points, n_points * (1 if self.is_periodic else 2)
+            found = responses(self.poles(), spacing, n_lags, self.basis)
+            coefficients = _COEFFICIENT_RATE * at_least_float32(self.coefficients)
+            return kernels(coefficients, found).flatten(1, 2)
+
+
+def _start(n_heads: int, n_poles: int, n_points: int, kind: BankPoles) -> tuple[Tensor, Tensor]:
+    """Return decays and wavenumbers at the start, (n_heads, n_poles)."""
+    if kind == "random":
+        radius, angle = torch.rand(n_heads, n_poles).sqrt(), torch.rand(n_heads, n_poles)
+        decay = -torch.log(radius.clamp(0.01, 0.99)) * n_points
+        return decay, 2.0 * math.pi * (angle - 0.5) * n_points
+    octave = 2.0 ** torch.arange(n_heads, dtype=torch.get_default_dtype())
+    n_stencil = min(_STENCIL, n_poles - 1)
+    near = torch.full((n_heads, n_stencil), _NEAR_ZERO * n_points)
+    modes = torch.arange(n_poles - n_stencil)
+    damped = (2.0 * octave)[:, None].expand(-1, len(modes))
+    decay = torch.cat([near, damped], dim=1)
+    wavenumber = torch.cat([torch.zeros_like(near), math.pi * octave[:, None] * modes], dim=1)
+    return decay, wavenumber

@@ -1,0 +1,189 @@
+"""Banks of Takenaka–Malmquist filters: what they are in theory, and exactly."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import signal
+from torch import Tensor
+
+from amo.grid_model import GridAMO, GridAMOConfig
+from amo.layers import transfer_bank
+from amo.layers.transfer_bank import Poles, TransferBank, convolve, kernels, responses
+from amo.transfer_function import transfer_function
+
+N = 256
+
+
+def some_poles(n: int = 4, seed: int = 0) -> Poles:
+    """Poles whose responses have died out after N / 2 samples of a unit length."""
+    generator = torch.Generator().manual_seed(seed)
+    decay = N * (0.3 + torch.rand(n, generator=generator, dtype=torch.float64))
+    wavenumber = N * math.pi * (2.0 * torch.rand(n, generator=generator, dtype=torch.float64) - 1.0)
+    return Poles(decay, wavenumber)
+
+
+def complex_poles(poles: Poles) -> Tensor:
+    return torch.view_as_complex(poles.on(1.0 / N))
+
+
+def coefficients(channels: int, n_poles: int, directions: int, seed: int = 1) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    shape = (channels, n_poles, directions, 2)
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def test_the_response_of_a_bank_is_the_rational_function_of_its_poles() -> None:
+    poles = some_poles()
+    real, imaginary = responses(poles, 1.0 / N, N)
+    spectrum = torch.fft.fft(torch.complex(real, imaginary))
+    z = torch.exp(2j * math.pi * torch.arange(N, dtype=torch.float64) / N)
+    for k, gain in enumerate(poles.gain(1.0 / N), start=1):
+        expected = gain * transfer_function(complex_poles(poles)[:k], z)
+        assert torch.allclose(spectrum[k - 1], expected, atol=1e-12)
+
+
+def test_every_term_is_bounded_by_one_and_reaches_it_at_its_own_frequency() -> None:
+    poles = some_poles(8)
+    real, imaginary = responses(poles, 1.0 / N, N)
+    size = torch.fft.fft(torch.complex(real, imaginary)).abs()
+    assert (size <= 1.0 + 1e-12).all()
+    on_a_node = Poles(torch.tensor([20.0]).double(), torch.tensor([2.0 * math.pi * 9]).double())
+    real, imaginary = responses(on_a_node, 1.0 / N, N)
+    peak = torch.fft.fft(torch.complex(real, imaginary)).abs()[0]
+    assert int(peak.argmax()) == 9
+    assert float(peak[9]) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_one_direction_is_causal_and_the_other_is_its_mirror() -> None:
+    found = responses(some_poles(), 1.0 / N, N)
+    both = coefficients(3, 4, 2)
+    causal = kernels(both[:, :, :1], found)
+    assert causal[:, N // 2 :].abs().max() < 1e-12 * causal.abs().max()
+    mirrored = kernels(both[:, :, 1:], found)
+    backward = kernels(both, found) - causal
+    assert torch.allclose(backward[:, 0], mirrored[:, 0])
+    assert torch.allclose(backward[:, 1:], mirrored[:, 1:].flip(-1))
+
+
+def test_poles_at_zero_are_pure_delays() -> None:
+    never = torch.full((5,), math.inf, dtype=torch.float64)
+    real, imaginary = responses(Poles(never, torch.zeros_like(never)), 1.0 / N, N)
+    assert torch.allclose(real, torch.eye(5, N, dtype=torch.float64), atol=1e-12)
+    assert imaginary.abs().max() < 1e-12
+
+
+def test_an_impulse_dies_out_as_the_largest_pole() -> None:
+    over_a_sample = torch.tensor([1.0, 0.25, 1.2, 0.8], dtype=torch.float64)
+    poles = Poles(N * over_a_sample, some_poles().wavenumber)
+    real, imaginary = responses(poles, 1.0 / N, N)
+    size = torch.hypot(real, imaginary)[-1]
+    # the next slowest has lost e^(-0.55 · 40) = 3e-10 against the slowest by then
+    late = torch.arange(40, 60)
+    slope = np.polyfit(late.numpy(), np.log(size[late].numpy()), 1)[0]
+    assert slope == pytest.approx(-0.25, rel=1e-6)
+
+
+def test_a_first_order_filter_is_held_exactly() -> None:
+    poles = Poles(torch.tensor([40.0]).double(), torch.zeros(1).double())
+    a = math.exp(-40.0 / N)
+    weight = 1.0 / float(poles.gain(1.0 / N)) / math.sqrt(1.0 - a * a)
+    one = torch.tensor([[[[weight, 0.0]]]], dtype=torch.float64)
+    kernel = kernels(one, responses(poles, 1.0 / N, 2 * N))
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(1, 1, N)))
+    expected = signal.lfilter([1.0], [1.0, -a], x.numpy())
+    # what lasts longer than 2 N samples is wrapped around: a^(2N) = e^-80
+    assert np.abs(convolve(x, kernel, 2).numpy() - expected).max() < 1e-12
+
+
+def test_two_poles_hold_the_solution_operator_of_a_screened_poisson_equation() -> None:
+    """-u'' + κ² u = f on the line has the Green's function exp(-κ |x|) / 2κ: fitted to 1e-6."""
+    kappa, spacing = 12.0, 1.0 / N
+    poles = Poles(torch.tensor([kappa, math.inf]).double(), torch.zeros(2).double())
+    found = responses(poles, spacing, 8 * N)
+    lags = torch.arange(8 * N, dtype=torch.float64)
+    distance = torch.minimum(lags, 8 * N - lags) * spacing
+    truth = torch.exp(-kappa * distance) / (2.0 * kappa)
+    columns = torch.stack(
+        [kernels(unit.reshape(1, 2, 2, 2), found)[0] for unit in torch.eye(8).double()], dim=1
+    )
+    fitted = columns @ torch.linalg.lstsq(columns, truth[:, None], driver="gelsd").solution
+    assert float((fitted[:, 0] - truth).norm() / truth.norm()) < 1e-6
+
+
+@pytest.mark.parametrize("axis", [2, 3])
+@pytest.mark.parametrize("is_periodic", [True, False])
+def test_matrix_and_fourier_paths_agree(
+    axis: int, is_periodic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = torch.randn(3, 2, 12, 10, dtype=torch.float64)
+    n_lags = x.shape[axis] * (1 if is_periodic else 2)
+    kernel = torch.randn(3, n_lags, dtype=torch.float64)
+    dense = convolve(x, kernel, axis)
+    monkeypatch.setattr(transfer_bank, "_DENSE", 0)
+    assert torch.allclose(convolve(x, kernel, axis), dense, atol=1e-12)
+
+
+def test_an_interval_does_not_wrap_around_and_a_torus_moves_with_its_points() -> None:
+    x = torch.randn(2, 1, 16, dtype=torch.float64)
+    kernel = torch.randn(2, 32, dtype=torch.float64)
+    for channel in range(2):
+        lags = torch.cat([kernel[channel, 17:], kernel[channel, :16]])  # -15 … 15
+        expected = np.convolve(x[channel, 0].numpy(), lags.numpy())[15:31]
+        assert convolve(x, kernel, 2)[channel, 0].numpy() == pytest.approx(expected, abs=1e-12)
+    round_trip = kernel[:, :16]
+    moved = convolve(x.roll(5, -1), round_trip, 2)
+    assert torch.allclose(moved, convolve(x, round_trip, 2).roll(5, -1), atol=1e-12)
+
+
+def test_a_filter_moves_to_a_finer_grid_with_the_order_of_its_spacing() -> None:
+    """Poles are per length: on a torus the response to a wave has a limit, and 1/h in the error."""
+    poles = Poles(torch.tensor([3.0, 8.0]).double(), torch.tensor([0.0, 9.0]).double())
+    given = coefficients(1, 2, 2)
+
+    def answer(n: int) -> Tensor:
+        kernel = kernels(given, responses(poles, 1.0 / n, n))
+        return torch.fft.fft(kernel)[0, 3]  # the gain of three waves on the torus
+
+    values = torch.stack([answer(n) for n in (64, 128, 256, 512)])
+    steps = (values[1:] - values[:-1]).abs()
+    orders = torch.log2(steps[:-1] / steps[1:])
+    assert ((orders > 0.8) & (orders < 1.3)).all()
+
+
+def test_gradients_of_a_bank_are_right() -> None:
+    torch.manual_seed(0)
+    bank = TransferBank(1, 1, 2, 3, 6, is_periodic=False).double()
+    leaves = [p.detach().clone().requires_grad_() for p in bank.parameters()]
+    names = [name for name, _ in bank.named_parameters()]
+
+    def kernel(*values: Tensor) -> Tensor:
+        found: Tensor = torch.func.functional_call(
+            bank, dict(zip(names, values, strict=True)), (6,)
+        )
+        return found
+
+    assert torch.autograd.gradcheck(kernel, leaves)
+
+
+@pytest.mark.parametrize("grid", [(12,), (9, 6), (5, 4, 6)])
+def test_patches_are_taken_apart_and_put_together(grid: tuple[int, ...]) -> None:
+    config = GridAMOConfig(
+        n_features=1, n_dimensions=len(grid), grid=grid, width=4, n_heads=2, n_poles=2, patch=3
+    )
+    model = GridAMO(config)
+    x = torch.randn(2, 3, *grid)
+    assert torch.equal(model._unfold(model._fold(x)), x)
+    assert model._fold(x).shape == (2 * 3 ** len(grid), 3, *config.tokens)
+
+
+def test_a_periodic_model_without_places_moves_with_its_input() -> None:
+    torch.manual_seed(0)
+    config = GridAMOConfig(
+        n_features=1, n_dimensions=1, grid=(16,), width=8, n_heads=2, is_periodic=True
+    )
+    model = GridAMO(config).double()
+    places, x = torch.zeros(2, 16, 1).double(), torch.randn(2, 16, 1).double()
+    moved = model(places, x.roll(3, 1))
+    assert torch.allclose(moved, model(places, x).roll(3, 1), atol=1e-12)
