@@ -39,6 +39,10 @@ if serving.CHROMIUM is None and "REQUIRE_BROWSER" not in os.environ:
 expect.set_options(timeout=PATIENCE)
 
 Open = Callable[..., Page]
+BRIGHTNESS = (  # mean of red, green and blue behind a page
+    "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
+    ".match(/[0-9]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3"
+)
 
 
 @pytest.fixture(scope="module")
@@ -120,12 +124,9 @@ def price_of(engine: str, **changes: float | str) -> float:
     return float(price_frame(pd.DataFrame([contract]), engine, greeks="second")["price"].iloc[0])
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 @pytest.mark.parametrize("title", PAGES)
-def test_page_paints_its_charts_and_does_not_scroll_sideways(
-    open_page: Open, title: str, width: int, scheme: str
-) -> None:
-    page = open_page("" if title == "Price" else title.lower(), width, scheme)
+def test_page_paints_its_charts_and_does_not_scroll_sideways(open_page: Open, title: str) -> None:
+    page = open_page("" if title == "Price" else title.lower())
     expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
     charts = page.get_by_test_id("stPlotlyChart")
     if PAGES[title]:
@@ -134,13 +135,21 @@ def test_page_paints_its_charts_and_does_not_scroll_sideways(
             assert charts.nth(number).get_by_role("img").first.get_attribute("aria-label") or (
                 charts.nth(number).locator("[aria-label]").count()
             )
-    overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-    assert overflow <= 0
-    colour = page.evaluate(
-        "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
-    )
-    brightness = np.mean([int(x) for x in colour.strip("rgba()").split(",")[:3]])
-    assert (brightness < 80) == (scheme == "dark")
+    check_paper(page, is_dark=False)
+    page.set_viewport_size({"width": 400, "height": 900})  # a telephone at night
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"({BRIGHTNESS}) < 80", timeout=PATIENCE)
+    check_paper(page, is_dark=True)
+
+
+def test_page_that_is_opened_in_the_dark_is_dark(open_page: Open) -> None:
+    check_paper(open_page("surface", 400, "dark"), is_dark=True)
+
+
+def check_paper(page: Page, *, is_dark: bool) -> None:
+    """Check that nothing is wider than the window, and what colour is behind it."""
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+    assert (page.evaluate(BRIGHTNESS) < 80) == is_dark
 
 
 def test_changed_inputs_show_what_the_library_returns(open_page: Open) -> None:
