@@ -63,7 +63,7 @@ bench: $(STAMP)  ## every table of models in small, into runs/smoke: do they run
 	done
 	$(BIN)/python -m data_gen navier-stokes --train 4 --validation 2 --test 2 --fine 64 --steps 32 \
 	    --out runs/smoke/navier-stokes
-	$(BIN)/python -m amo bench physics --problems $(PROBLEMS) --models amo --steps 2 \
+	$(BIN)/python -m amo bench physics --problems $(PROBLEMS) --models amo,amo-grid --steps 2 \
 	    --data runs/smoke --out runs/smoke/physics --json runs/smoke/physics.json
 
 FIVE := amo,fno,lno,transolver,lamo
@@ -71,6 +71,7 @@ REST := f-fno,u-fno,transolver++,galerkin
 ALL := $(FIVE),$(REST)
 SETS := darcy elasticity advection brusselator fractal-darcy reaction-diffusion
 PHYSICS := $(SETS) navier-stokes
+GRIDS := darcy,advection,reaction-diffusion,navier-stokes
 PROBLEMS := darcy,elasticity,advection,brusselator,fractal-darcy,fractal-darcy-hidden,reaction-diffusion,navier-stokes
 OPTIONS := $(BIN)/python -m amo bench options --minutes 2
 RECORD := docs/results
@@ -90,6 +91,10 @@ benchmarks: $(STAMP)  ## all tables of models, into docs; hours, resumable, rows
 	done
 	$(BIN)/python -m amo bench physics --problems $(PROBLEMS) --minutes 2 \
 	    --json $(RECORD)/physics.json --pictures docs/pictures
+	$(BIN)/python -m amo bench physics --problems $(GRIDS) --models amo-grid,fno --seeds 3 \
+	    --learning-rate 0.001,0.003 --minutes 2 --json $(RECORD)/grids.json
+	$(BIN)/python -m data_gen american
+	$(BIN)/python -m pricing bench rivals --minutes 3 --json $(RECORD)/rivals.json
 	$(BIN)/python -m data_gen american-market
 	$(BIN)/python -m pricing bench rivals --problem american-market --minutes 1.5 \
 	    --json $(RECORD)/market_rivals.json

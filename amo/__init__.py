@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from amo.errors import SettingsError as SettingsError
     from amo.experiment import Experiment as Experiment
     from amo.experiment import train as train
+    from amo.grid_model import GridAMO as GridAMO
+    from amo.grid_model import GridAMOConfig as GridAMOConfig
     from amo.model import AMO as AMO
     from amo.model_config import AMOConfig as AMOConfig
     from amo.operator import Operator as Operator
@@ -28,6 +30,8 @@ __all__ = [
     "CheckpointError",
     "DataError",
     "Experiment",
+    "GridAMO",
+    "GridAMOConfig",
     "Operator",
     "SettingsError",
     "TrainingConfig",
@@ -45,6 +49,8 @@ __getattr__, __dir__ = front_door(
         "Batch": "amo.data.batch",
         "CheckpointError": "amo.errors",
         "DataError": "amo.errors",
+        "GridAMO": "amo.grid_model",
+        "GridAMOConfig": "amo.grid_model",
         "Experiment": "amo.experiment",
         "Operator": "amo.operator",
         "SettingsError": "amo.errors",

@@ -50,6 +50,8 @@ class Budget:
         Random points of a sample that models over points see in a step; models on a grid need all.
     optimizer, learning_rate
         ``adamw`` or ``soap``, with warm-up and a cosine to zero.
+    further_rates
+        Other learning rates: every row is trained at each, and validation chooses.
     """
 
     minutes: float | None = None
@@ -59,6 +61,7 @@ class Budget:
     n_points: int = 1024
     optimizer: Literal["adamw", "soap"] = "adamw"
     learning_rate: float = 1e-3
+    further_rates: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.minutes is None) == (self.steps is None):
@@ -84,7 +87,8 @@ class Row:
 
     ``diverged`` says what happened to a model that has no scores. ``regions`` are root mean square
     errors in parts of the domain, ``further`` the scores on more test splits. Seconds and minutes
-    count training steps only, ``wall_minutes`` validation too.
+    count training steps only, ``wall_minutes`` validation too. ``validation`` has the relative L2
+    on validation by learning rate, where several were tried.
     """
 
     parameters: int
@@ -101,6 +105,7 @@ class Row:
     training_minutes: float = 0.0
     wall_minutes: float = 0.0
     seconds_per_epoch: float = 0.0
+    validation: dict[str, float] = field(default_factory=dict)
 
     @property
     def relative_l2(self) -> float:

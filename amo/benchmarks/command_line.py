@@ -62,8 +62,8 @@ def _described(text: str) -> dict[str, Any]:
 
 def _add_rivals(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--models", default="amo,fno,lno,transolver,lamo", metavar="A,B,…",
-        help="names, default amo,fno,lno,transolver,lamo",
+        "--models", default="amo,amo-grid,fno,lno,transolver,lamo", metavar="A,B,…",
+        help="names, default amo,amo-grid,fno,lno,transolver,lamo",
     )  # fmt: skip
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="what every model answers")
 
@@ -79,8 +79,9 @@ def _add_table(parser: argparse.ArgumentParser, name: str, data: str) -> None:
     parser.add_argument("--size", default="small", choices=("small", "paper"))
     parser.add_argument("--optimizer", default="adamw", choices=("adamw", "soap"))
     parser.add_argument(
-        "--learning-rate", type=float, default=1e-3, metavar="X", help="largest, default 0.001"
-    )
+        "--learning-rate", type=_rates, default=(1e-3,), metavar="X[,Y…]",
+        help="largest, default 0.001; of several, each row takes the best on validation",
+    )  # fmt: skip
     parser.add_argument(
         "--data", type=Path, default=Path(data), metavar="DIR",
         help=f"where `python -m data_gen` wrote, or official files lie (default {data})",
@@ -192,8 +193,20 @@ def _budget(args: argparse.Namespace) -> Any:  # noqa: ANN401  # imported when n
         steps=args.steps,
         size=args.size,
         optimizer=args.optimizer,
-        learning_rate=args.learning_rate,
+        learning_rate=args.learning_rate[0],
+        further_rates=args.learning_rate[1:],
     )
+
+
+def _rates(text: str) -> tuple[float, ...]:
+    """Read one learning rate or several."""
+    try:
+        rates = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of learning rates") from None
+    if min(rates) <= 0:
+        raise argparse.ArgumentTypeError("learning rates are above zero")
+    return rates
 
 
 def _table_arguments(args: argparse.Namespace) -> dict[str, Any]:

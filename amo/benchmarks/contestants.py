@@ -18,7 +18,7 @@ from amo.training.loop import TrainingConfig
 # the width of FNO from 32 to 64: 40 comes closest to the parameter count in AMO's paper.
 _PAPER: Mapping[str, Mapping[str, Any]] = {
     "amo": {},
-    "amo-grid": {"width": 64, "n_blocks": 8},
+    "amo-grid": {"width": 128, "n_blocks": 8, "n_heads": 8},
     "fno": {"width": 40},
     "f-fno": {},
     "u-fno": {"width": 40},
@@ -108,7 +108,9 @@ def _on_grid(kind: str, settings: Mapping[str, Any], problem: Problem) -> dict[s
     return {"modes": modes, **({"padding": 0} if problem.is_periodic else {})}
 
 
-def experiment_for(name: str, problem: Problem, budget: Budget, seed: int) -> Experiment:
+def experiment_for(
+    name: str, problem: Problem, budget: Budget, seed: int, rate: float | None = None
+) -> Experiment:
     """Return the experiment of a row: a contestant on a problem, steps still to be settled."""
     recipe = recipe_for(name, problem, budget.size)
     return Experiment(
@@ -120,7 +122,7 @@ def experiment_for(name: str, problem: Problem, budget: Budget, seed: int) -> Ex
             steps=1,
             seed=seed,
             batch_size=budget.batch_size,
-            learning_rate=budget.learning_rate,
+            learning_rate=budget.learning_rate if rate is None else rate,
             optimizer=budget.optimizer,
             weight_decay=1e-5 if budget.optimizer == "adamw" else 0.0,
             n_points=None if is_grid_only(recipe.kind) else budget.n_points,

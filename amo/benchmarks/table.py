@@ -9,12 +9,13 @@ at the end. A stopped table resumes at the row and the step where it stopped.
 import math
 import multiprocessing
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
@@ -26,7 +27,7 @@ from amo.checkpoint import Recipe
 from amo.data.batch import Batch
 from amo.data.datasets import Dataset
 from amo.errors import SettingsError, StoppedError
-from amo.experiment import Problem, train
+from amo.experiment import Problem, Trained, train
 from amo.operator import Operator
 from amo.results import Budget, PaperSize, ProblemData, Row, Scores, Table
 from amo.system import follow_parent, peak_megabytes
@@ -157,8 +158,63 @@ def folder_of(entry: Entry, out: Path) -> Path:
 def _train_and_score(
     entry: Entry, budget: Budget, data: Path, out: Path, device: str, command: str
 ) -> Row:
-    problem, folder = entry.problem, folder_of(entry, out)
-    experiment = experiment_for(entry.model, problem, budget, entry.seed)
+    """Train a row at every learning rate, and score the one that is best on validation."""
+    folder, rates = folder_of(entry, out), (budget.learning_rate, *budget.further_rates)
+    each = [
+        _trained(entry, budget, rate, data, _of_rate(folder, rate, rates), device) for rate in rates
+    ]
+    runs = [run for run in each if isinstance(run, _Run)]
+    experiment = experiment_for(entry.model, entry.problem, budget, entry.seed)
+    row = Row(
+        parameters=n_parameters(experiment.recipe),
+        model=_as_json(asdict(experiment.model)),
+        origin=results.origin(distributed.join(device).hardware, command),
+    )
+    if not runs:  # recorded for this model; no reason to stop the others
+        return replace(row, diverged=str(each[0]))
+    best = min(runs, key=lambda run: run.trained.validation["relative_l2"])
+    if len(rates) > 1:
+        tried = {f"{run.rate:g}": run.trained.validation["relative_l2"] for run in runs}
+        row = replace(row, validation=tried)
+        for file in best.trained.folder.iterdir():
+            if file.is_file():  # where pictures look for the model
+                shutil.copy2(file, folder / file.name)
+    return _scored(
+        replace(
+            row,
+            steps=best.trained.steps,
+            seconds_per_step=best.pace,
+            training_minutes=best.trained.steps * best.pace / 60.0,
+            wall_minutes=best.trained.minutes,
+        ),
+        best.trained.operator,
+        best.trained.recipe,
+        entry.problem,
+        data / entry.problem.folder,
+        budget.batch_size,
+        distributed.join(device),
+        folder,
+    )
+
+
+class _Run(NamedTuple):
+    """A model trained at one learning rate, and the seconds of one of its steps."""
+
+    rate: float
+    trained: Trained
+    pace: float
+
+
+def _of_rate(folder: Path, rate: float, rates: tuple[float, ...]) -> Path:
+    return folder if len(rates) == 1 else folder / f"rate-{rate:g}"
+
+
+def _trained(
+    entry: Entry, budget: Budget, rate: float, data: Path, folder: Path, device: str
+) -> _Run | str:
+    """Train one model at one rate; return why it diverged if it did."""
+    problem = entry.problem
+    experiment = experiment_for(entry.model, problem, budget, entry.seed, rate)
     pace = 0.0
 
     def settled(operator: Operator, dataset: Dataset, workers: Workers) -> TrainingConfig:
@@ -171,7 +227,7 @@ def _train_and_score(
 
         identity = {
             "entry": entry.key,
-            "budget": asdict(budget),
+            "budget": _as_json(asdict(budget)),
             "model": _as_json(asdict(experiment.model)),
             "data": _as_json(dataset.fingerprint()),
             "hardware": workers.hardware,
@@ -182,35 +238,15 @@ def _train_and_score(
         save_every = max(1, steps // 10)
         return replace(config, steps=steps, validate_every=validate_every, save_every=save_every)
 
-    row = Row(
-        parameters=n_parameters(experiment.recipe),
-        model=_as_json(asdict(experiment.model)),
-        origin=results.origin(distributed.join(device).hardware, command),
-    )
     try:
         trained = train(
             experiment, data=data / problem.folder, out=folder, device=device, plan=settled
         )
-    except DivergedError as error:  # recorded for this model; no reason to stop the others
-        return replace(row, diverged=str(error).partition(":")[0])
+    except DivergedError as error:
+        return str(error).partition(":")[0]
     if not trained.is_finished:
         raise StoppedError(f"{entry.key} was stopped: the same command goes on from there")
-    return _scored(
-        replace(
-            row,
-            steps=trained.steps,
-            seconds_per_step=pace,
-            training_minutes=trained.steps * pace / 60.0,
-            wall_minutes=trained.minutes,
-        ),
-        trained.operator,
-        trained.recipe,
-        problem,
-        data / problem.folder,
-        budget.batch_size,
-        distributed.join(device),
-        folder,
-    )
+    return _Run(rate, trained, pace)
 
 
 def _scored(

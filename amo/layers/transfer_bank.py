@@ -8,8 +8,11 @@ where B_k is the Takenaka–Malmquist system of the poles a_1 … a_k. The first
 second anti-causal: the two directions in which a state-space block may scan. γ_k bounds each term
 by one: max |B_k| = sqrt((1 + |a_k|) / (1 - |a_k|)).
 
-Poles are per physical length: a = exp((-decay + i wavenumber) spacing), so the same filter acts on
-a finer or a coarser grid.
+Poles are per physical length. With s = -decay + i wavenumber a pole on a grid is the bilinear
+transform a = (1 + s h/2) / (1 - s h/2) of its spacing h: Blaschke factors of the half-plane become
+Blaschke factors of the disc, at the frequency 2/h tan(ωh/2) for ω, up to a phase that is taken off.
+The kernels keep a factor 1 + s h/2, which is set to that of one reference grid, and so is γ. Thus H
+is one function of s on all grids: a filter moves to a finer one with an error of second order.
 """
 
 import math
@@ -24,7 +27,8 @@ from amo.layers.precision import at_least_float32, full_precision
 BankPoles = Literal["learned", "fixed", "random"]
 BankBasis = Literal["orthogonal", "kernel"]
 _STENCIL = 3  # poles near zero at the start: a local stencil
-_NEAR_ZERO = 3.0  # their decay over one spacing
+_NEAR_ZERO = 1.8  # their decay over one spacing: 2 is a pole at zero, a pure delay
+_TINY = 1e-12  # under a square root, for its gradient at a pole at zero
 _DENSE = 128  # points up to which a filter is applied as a matrix
 # An optimiser such as Adam moves every number alike: what is stored is divided by these.
 _COEFFICIENT_RATE, _POLE_RATE = 5.0, 3.0
@@ -36,29 +40,44 @@ class Poles(NamedTuple):
     decay: Tensor
     wavenumber: Tensor
 
-    def on(self, spacing: float) -> Tensor:
+    def on(self, spacing: float | Tensor) -> Tensor:
         """Return the poles on a grid, (..., n_poles, 2), inside the unit disc."""
-        radius = torch.exp(-self.decay * spacing)
-        angle = self.wavenumber * spacing
-        return torch.stack([radius * torch.cos(angle), radius * torch.sin(angle)], dim=-1)
-
-    def gain(self, spacing: float) -> Tensor:
-        """Return γ = sqrt((1 - |a|) / (1 + |a|)), (..., n_poles)."""
-        return torch.sqrt(torch.tanh(0.5 * self.decay * spacing))
+        decay, turn = 0.5 * spacing * self.decay, 0.5 * spacing * self.wavenumber
+        size = (1.0 + decay).square() + turn.square()
+        real = (1.0 - decay.square() - turn.square()) / size
+        return torch.stack([real, 2.0 * turn / size], dim=-1)
 
 
-def responses(poles: Poles, spacing: float, n: int, basis: BankBasis = "orthogonal") -> tm.Complex:
+def bound(poles: Tensor) -> Tensor:
+    """Return γ = sqrt((1 - |a|) / (1 + |a|)) of poles (..., n_poles, 2)."""
+    radius = torch.sqrt(poles.square().sum(-1) + _TINY)
+    return torch.sqrt((1.0 - radius) / (1.0 + radius))
+
+
+def responses(
+    poles: Poles,
+    spacing: float,
+    n: int,
+    basis: BankBasis = "orthogonal",
+    ratio: float | Tensor = 1.0,
+) -> tm.Complex:
     """Return the impulse responses of γ_k conj B_k over n samples, (..., n_poles, n).
 
     They are those of n equispaced frequencies: what lasts longer than n samples is wrapped around.
+    ``ratio`` is that of the reference grid's spacing to this one's.
     """
     on_grid, angles = poles.on(spacing), tm.circle(n, poles.decay)
     if basis == "orthogonal":
         bases = tm.takenaka_malmquist(on_grid, angles)[0]
     else:
         bases = tm.normalised_kernel(on_grid, angles)
-    gain = poles.gain(spacing).unsqueeze(-1)
-    found = torch.fft.ifft(torch.complex(gain * bases[0], -gain * bases[1]))
+    angle = torch.atan2(on_grid[..., 1], 1.0 + on_grid[..., 0])
+    phase = 2.0 * torch.cumsum(angle, dim=-1) - angle if basis == "orthogonal" else angle
+    size = bound(poles.on(spacing * ratio)) * ratio**-0.5
+    scale = torch.polar(size, phase).unsqueeze(-1)
+    found = scale * torch.fft.ifft(torch.complex(bases[0], -bases[1]))
+    # (1 + s h₀/2) / (1 + s h/2) on this grid: one tap, and none where the grids are the same
+    found = 0.5 * ((1.0 + ratio) * found + (1.0 - ratio) * found.roll(1, -1))
     return found.real, found.imag
 
 
@@ -122,6 +141,7 @@ class TransferBank(nn.Module):
     log_decay: Tensor
     turn: Tensor
     first_wavenumber: Tensor
+    reference: Tensor
 
     def __init__(
         self,
@@ -140,6 +160,7 @@ class TransferBank(nn.Module):
         self.is_periodic, self.basis = is_periodic, basis
         decay, wavenumber = _start(n_heads, n_poles, n_points, poles)
         every = (n_blocks, n_heads, n_poles)
+        self.register_buffer("reference", torch.tensor(float(n_points)))
         self.register_buffer("first_wavenumber", wavenumber.expand(every).clone())
         log_decay = torch.log(decay).expand(every) / _POLE_RATE
         self._hold("log_decay", log_decay.clone(), learned=poles == "learned")
@@ -163,7 +184,8 @@ class TransferBank(nn.Module):
         """Return the kernels on a grid of so many points, (n_blocks, width, n_lags)."""
         with full_precision(self.coefficients):
             spacing, n_lags = 1.0 / n_points, n_points * (1 if self.is_periodic else 2)
-            found = responses(self.poles(), spacing, n_lags, self.basis)
+            ratio = n_points / self.reference
+            found = responses(self.poles(), spacing, n_lags, self.basis, ratio)
             coefficients = _COEFFICIENT_RATE * at_least_float32(self.coefficients)
             return kernels(coefficients, found).flatten(1, 2)
 

@@ -52,11 +52,21 @@ class Many(TypedDict):
     memory_growth_megabytes: float
 
 
+class PageTimes(TypedDict):
+    """How long one reader waits for a page."""
+
+    paint_milliseconds: float  # to its heading
+    answer_milliseconds: float  # to its last chart, the first time on this server
+    again_milliseconds: float  # the same for the next reader
+
+
 class DashboardResults(TypedDict):
     """How fast the dashboard answers: docs/results/dashboard.json."""
 
     command: str
     browser: Latency
+    pages: dict[str, PageTimes]
+    apply_milliseconds: float  # on the Market page, from the press on Apply to new marks
     sessions: Many
     tracebacks_in_the_log: int
 
@@ -239,7 +249,22 @@ def dashboard_table(results: DashboardResults) -> str:
         "for another visitor. The median wait was "
         f"{many['answer_median_milliseconds'] / 1e3:.1f} s, and memory {memory}."
     )
-    return f"{alone}\n\n{together}\n\nMeasured on two cores by `{results['command']}`.\n"
+    parts = [alone, _page_times(results), together]
+    return "\n\n".join([*parts, f"Measured on two cores by `{results['command']}`."]) + "\n"
+
+
+def _page_times(results: DashboardResults) -> str:
+    lines = [
+        "| page under a market | heading, s | all of it, s | the next visitor, s |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, times in results["pages"].items():
+        cells = (times["paint_milliseconds"], times["answer_milliseconds"],
+                 times["again_milliseconds"])  # fmt: skip
+        lines.append(f"| {name} | " + " | ".join(f"{1e-3 * cell:.1f}" for cell in cells) + " |")
+    apply = 1e-3 * results["apply_milliseconds"]
+    said = f"On the Market page, a changed dividend has new marks {apply:.1f} s after Apply."
+    return "\n".join(lines) + f"\n\n{said}"
 
 
 def surrogate_table() -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from amo.results import LearningResults, Row, ScalingResults, Table
+from amo.results import Budget, LearningResults, Row, ScalingResults, Table
 from app.documents.fill import Tables, from_results
 from data_gen.dataset import CheckResults
 
@@ -191,13 +191,17 @@ def _places(table: Table) -> str:
             for (p, m), rows in pooled.items()
             if p == problem
         }
-        others = {model: error for model, error in errors.items() if model != "amo"}
-        if "amo" not in errors or not others:
+        forms = {model: error for model, error in errors.items() if model.startswith("amo")}
+        others = {model: error for model, error in errors.items() if model not in forms}
+        if not forms or not others:
             continue
-        rival = min(others, key=lambda model: others[model])
-        place = 1 + sum(error < errors["amo"] for error in others.values())
-        ratio = errors["amo"] / others[rival]
-        words.append(f"{problem}: {place} of {len(errors)}, {ratio:.2g} × the error of {rival}")
+        ours, rival = (min(some, key=lambda model: some[model]) for some in (forms, others))
+        place = 1 + sum(error < forms[ours] for error in others.values())
+        ratio = forms[ours] / others[rival]
+        name = "" if len(forms) == 1 and ours == "amo" else f" ({ours})"
+        words.append(
+            f"{problem}{name}: {place} of {1 + len(others)}, {ratio:.2g} × the error of {rival}"
+        )
     return "AMO's place by mean error, and its error against the best rival's: " + (
         "; ".join(words) + "." if words else "no rival."
     )
@@ -228,12 +232,19 @@ def _conditions(table: Table) -> str:
     commands = "; ".join(f"`{text}`" for text in dict.fromkeys(o.command for o in origins))
     return (
         f"Data: {data}. Budget of every row: {given}, batches of {budget.batch_size}, "
-        f"{_OPTIMIZERS[budget.optimizer]} {budget.learning_rate:g}; models over points take "
+        f"{_OPTIMIZERS[budget.optimizer]} {_rates(budget)}; models over points take "
         f"{budget.n_points:,} random points of a sample in each step, models on a grid all of it. "
         "± is half of the range over seeds. "
         f"Measured {when} at {commits} on {hardware}, torch {versions}, by {commands}"
         + (f". Diverged, and not in the means: {', '.join(lost)}." if lost else ".")
     )
+
+
+def _rates(budget: Budget) -> str:
+    if not budget.further_rates:
+        return f"{budget.learning_rate:g}"
+    rates = " and ".join(f"{rate:g}" for rate in (budget.learning_rate, *budget.further_rates))
+    return f"{rates}, the better on validation for every row"
 
 
 def _spread(values: list[float]) -> str:
@@ -271,6 +282,7 @@ BENCHMARK_TABLES: Tables = {
     "sizes": from_results("options", Table, sizes_table),
     "ablations": from_results("ablations", Table, ablations_table),
     "physics": from_results("physics", Table, physics_table),
+    "grids": from_results("grids", Table, physics_table),
     "quoted": from_results("physics", Table, quoted_table),
     "checks": from_results("physics_data", CheckResults, checks_table),
 }

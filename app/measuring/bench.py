@@ -1,7 +1,8 @@
 """How fast the dashboard answers, and whether sessions disturb each other.
 
-Two measurements. A real browser opens the Price page and changes an input: the time to the first
-paint and price, and from the keystroke to the new price. Then many sessions speak the browser's own
+Three measurements. A real browser opens the Price page and changes an input: the time to the first
+paint and price, and from the keystroke to the new price. It opens the pages under a market, and
+applies a dividend to a chain. Then many sessions speak the browser's own
 protocol over websockets on the loopback, each changing its own contract: every answer must be the
 library's price of that contract, and the server's memory must stay put.
 """
@@ -18,18 +19,31 @@ from typing import Any
 
 import pandas as pd
 import websockets
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from app.documents.engine_tables import DashboardResults, Latency, Many, dashboard_table
+from app.documents.engine_tables import (
+    DashboardResults,
+    Latency,
+    Many,
+    PageTimes,
+    dashboard_table,
+)
 from app.measuring.serving import PATIENCE, browser, serve, settle
 from pricing import price_frame
 
 _CHANGES = 15  # of an input in the browser
 _PRINTED = 1e-4  # the page writes four decimals
 _WARM_UP = 20.0  # seconds of the sessions before memory counts
+_TERMS = "carry=market&as_of=2026-11-18&until=2027-06-18"
+_PAGES = {  # the chain of the Market page is the sample's
+    "Price": f"?{_TERMS}",
+    "Surface": f"surface?{_TERMS}",
+    "Greeks": f"greeks?{_TERMS}",
+    "Market": "market",
+}
 _PRICE = "Price, amo"  # the metric that shows the price
 _CONTRACT: dict[str, float | str] = {
     "spot": 100.0, "strike": 100.0, "expiry": 1.0, "rate": 0.05, "dividend_yield": 0.02,
@@ -79,6 +93,51 @@ def latency(url: str) -> Latency:
         "change_slowest_milliseconds": 1e3 * max(answers[1:]),
         "changes": len(answers) - 1,
     }
+
+
+def pages(url: str) -> dict[str, PageTimes]:
+    """Return milliseconds to paint and to answer of the pages under a market, and the chain's."""
+    found: dict[str, PageTimes] = {}
+    with browser() as where:
+        for name, path in _PAGES.items():
+            paint, answer = _opened(where, f"{url}/{path}")
+            found[name] = {
+                "paint_milliseconds": paint,
+                "answer_milliseconds": answer,
+                "again_milliseconds": _opened(where, f"{url}/{path}")[1],
+            }
+    return found
+
+
+def _opened(where: Browser, address: str) -> tuple[float, float]:
+    """Return milliseconds to the heading of a page, and until its script has run with charts."""
+    page = where.new_page(viewport={"width": 1280, "height": 900})
+    start = time.perf_counter()
+    page.goto(address)
+    page.get_by_role("heading").first.wait_for(timeout=PATIENCE)
+    paint = time.perf_counter() - start
+    settle(page)
+    page.get_by_test_id("stPlotlyChart").last.wait_for(timeout=PATIENCE)
+    answer = time.perf_counter() - start
+    page.close()
+    return 1e3 * paint, 1e3 * answer
+
+
+def applied(url: str) -> float:
+    """Return milliseconds from Apply, with a dividend that nobody has asked for, to new marks."""
+    with browser() as where:
+        page = where.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(f"{url}/market")
+        page.get_by_test_id("stMetric").first.wait_for(timeout=PATIENCE)
+        settle(page)
+        page.get_by_text("Market: date, rate, dividends, method").click()
+        page.get_by_role("textbox", name="Dividends").fill("2025-11-10 0.26\n2026-02-09 4.00")
+        before = page.get_by_test_id("stMetric").nth(2).inner_text()
+        start = time.perf_counter()
+        page.get_by_role("button", name="Apply").click()
+        changed = page.get_by_test_id("stMetric").nth(2).filter(has_not_text=before.split()[-1])
+        changed.wait_for(timeout=PATIENCE)
+        return 1e3 * (time.perf_counter() - start)
 
 
 def _wait_for_price(page: Page, text: str) -> None:
@@ -197,11 +256,14 @@ def run(n_sessions: int, seconds: float) -> DashboardResults:
     """Measure the dashboard with one reader and with many."""
     with serve() as server:
         alone = latency(server.url)
+        opened, apply = pages(server.url), applied(server.url)
         many = sessions(server.url, server.pid, n_sessions, seconds)
         log = server.log.read_text()
     return {
         "command": f"python -m app bench --sessions {n_sessions} --seconds {seconds:g}",
         "browser": alone,
+        "pages": opened,
+        "apply_milliseconds": apply,
         "sessions": many,
         "tracebacks_in_the_log": log.count("Traceback"),
     }

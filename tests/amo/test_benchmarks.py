@@ -20,6 +20,7 @@ from amo.benchmarks import table as tables
 from amo.benchmarks.contestants import ABLATIONS, RIVALS, n_parameters, recipe_for
 from amo.benchmarks.plots import answers
 from amo.benchmarks.table import Entry, folder_of, run
+from amo.checkpoint import build
 from amo.data.datasets import ShardedDataset
 from amo.data.format import Arrays
 from amo.errors import SettingsError, StoppedError
@@ -37,11 +38,11 @@ BUDGET = Budget(steps=2, batch_size=2, n_points=20)
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from data_gen.builder import build
+    from data_gen.builder import build as make
     from data_gen.options.paper_options import PaperOptionsSet
 
     folder = tmp_path_factory.mktemp("sets") / "paper-options"
-    build(PaperOptionsSet(train=4, validation=2, test=2, resolution=SIDE), "paper-options", folder)
+    make(PaperOptionsSet(train=4, validation=2, test=2, resolution=SIDE), "paper-options", folder)
     return folder
 
 
@@ -228,8 +229,35 @@ def test_ablation_changes_one_part_of_amo(name: str) -> None:
 
 @pytest.mark.parametrize("name", RIVALS)
 def test_contestants_are_of_the_same_order_of_size(name: str) -> None:
-    assert 5e4 < n_parameters(recipe_for(name, RAW)) < 1e6
+    assert 4e4 < n_parameters(recipe_for(name, RAW)) < 1e6
     assert n_parameters(recipe_for(name, options.RAW, "paper")) > 5e5
+
+
+def test_of_several_rates_validation_chooses(data: Path, tmp_path: Path) -> None:
+    budget = replace(BUDGET, learning_rate=1e-9, further_rates=(1e-2, 1e-8))
+    folders = {"data": data, "out": tmp_path / "runs", "file": tmp_path / "t.json"}
+    entry = Entry(SCALED, "amo-grid", 0)
+    row = run([entry], budget, command="bench", device="cpu", **folders).rows[entry.key]
+    assert list(row.validation) == ["1e-09", "0.01", "1e-08"]
+    assert min(row.validation, key=lambda rate: row.validation[rate]) == "0.01"
+    chosen = folder_of(entry, tmp_path / "runs")
+    kept, best = (
+        (folder / "weights.safetensors").read_bytes() for folder in (chosen, chosen / "rate-0.01")
+    )
+    assert kept == best
+
+
+def test_amo_moves_to_a_finer_grid_with_its_filters() -> None:
+    recipe = recipe_for("amo-grid", RAW)
+    operator = build(recipe)
+    other = tables.moved(operator, recipe, (2 * SIDE, 2 * SIDE))
+    banks = operator.model.banks, other.model.banks
+    for coarse, fine in zip(*banks, strict=True):
+        assert torch.equal(coarse.poles().decay, fine.poles().decay)
+        one, two = (
+            torch.fft.rfft(bank(n))[..., 0] for bank, n in ((coarse, SIDE), (fine, 2 * SIDE))
+        )
+        assert torch.allclose(one, two, atol=1e-5)  # the gain of a constant is that on all grids
 
 
 def test_folders_of_rows_are_plain_names(tmp_path: Path) -> None:
