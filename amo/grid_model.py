@@ -73,7 +73,9 @@ class GridAMOConfig:
         if self.width % self.n_heads:
             raise SettingsError(f"width {self.width} is no multiple of {self.n_heads} heads")
         if self.n_poles < 2 or not 1 <= self.patch <= min(self.grid):
-            raise SettingsError("at least two poles, and a patch inside of the grid, are needed")
+            raise SettingsError("at least two poles, and a patch inside the grid, are needed")
+        if self.directions not in (1, 2):
+            raise SettingsError(f"directions must be 1 or 2, got {self.directions!r}")
         if self.is_periodic and any(n % self.patch for n in self.grid):
             raise SettingsError(f"patches of {self.patch} do not fill the torus {self.grid}")
         for name, kind in (("poles", BankPoles), ("basis", BankBasis)):
@@ -109,7 +111,7 @@ class GridBlock(nn.Module):
 
 
 class GridAMO(nn.Module):
-    """The operator on one grid; with :meth:`moved_to` on a finer or coarser one."""
+    """The operator on one grid; the same weights work on a finer or a coarser one."""
 
     def __init__(self, config: GridAMOConfig) -> None:
         super().__init__()

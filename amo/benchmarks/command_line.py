@@ -1,6 +1,7 @@
 """python -m amo bench: cost against size, and tables of models."""
 
 import argparse
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -204,8 +205,8 @@ def _rates(text: str) -> tuple[float, ...]:
         rates = tuple(float(word) for word in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no list of learning rates") from None
-    if min(rates) <= 0:
-        raise argparse.ArgumentTypeError("learning rates are above zero")
+    if not all(0 < rate < math.inf for rate in rates) or len(set(rates)) < len(rates):
+        raise argparse.ArgumentTypeError("learning rates are above zero, each given once")
     return rates
 
 

@@ -100,7 +100,10 @@ def _on_grid(kind: str, settings: Mapping[str, Any], problem: Problem) -> dict[s
     grid = problem.grid or ()
     if kind == "amo-grid":
         patch = next(
-            p for p in range(1, max(grid) + 1) if math.prod(-(-n // p) for n in grid) <= _TOKENS
+            p
+            for p in range(1, max(grid) + 1)
+            if math.prod(-(-n // p) for n in grid) <= _TOKENS
+            and not (problem.is_periodic and any(n % p for n in grid))
         )
         return {"patch": patch, "is_periodic": problem.is_periodic}
     default = next(f.default for f in fields(kind_of(kind).config) if f.name == "modes")

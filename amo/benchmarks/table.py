@@ -227,7 +227,7 @@ def _trained(
 
         identity = {
             "entry": entry.key,
-            "budget": _as_json(asdict(budget)),
+            "budget": _as_json(asdict(replace(budget, learning_rate=rate, further_rates=()))),
             "model": _as_json(asdict(experiment.model)),
             "data": _as_json(dataset.fingerprint()),
             "hardware": workers.hardware,
@@ -246,6 +246,8 @@ def _trained(
         return str(error).partition(":")[0]
     if not trained.is_finished:
         raise StoppedError(f"{entry.key} was stopped: the same command goes on from there")
+    if not math.isfinite(trained.validation["relative_l2"]):
+        return "the error on validation is not finite"
     return _Run(rate, trained, pace)
 
 

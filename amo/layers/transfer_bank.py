@@ -4,15 +4,16 @@ A filter is a state-space system given by its transfer function: on the circle
 
     H(ω) = Σ_k C_k γ_k conj B_k(e^{iω}) + conj Σ_k C'_k γ_k conj B_k(e^{iω}),
 
-where B_k is the Takenaka–Malmquist system of the poles a_1 … a_k. The first sum is causal, the
-second anti-causal: the two directions in which a state-space block may scan. γ_k bounds each term
-by one: max |B_k| = sqrt((1 + |a_k|) / (1 - |a_k|)).
+where B_k is the Takenaka–Malmquist system of the poles a_1 … a_k; its kernel is the real part of
+the impulse response. The first sum is causal, the second anti-causal: the two directions in which a
+state-space block may scan. γ_k bounds each term by one: max |B_k| = sqrt((1 + |a_k|)/(1 - |a_k|)).
 
-Poles are per physical length. With s = -decay + i wavenumber a pole on a grid is the bilinear
-transform a = (1 + s h/2) / (1 - s h/2) of its spacing h: Blaschke factors of the half-plane become
-Blaschke factors of the disc, at the frequency 2/h tan(ωh/2) for ω, up to a phase that is taken off.
-The kernels keep a factor 1 + s h/2, which is set to that of one reference grid, and so is γ. Thus H
-is one function of s on all grids: a filter moves to a finer one with an error of second order.
+Poles are per length, and an axis has length one: n tokens are 1/n apart. With s = -decay + i
+wavenumber a pole on a grid of spacing h is the bilinear transform a = (1 + s h/2) / (1 - s h/2).
+Blaschke factors of the half-plane become Blaschke factors of the disc, at the frequency
+p = 2i/h tan(ωh/2) for iω, up to a phase that is taken off. The kernels keep a factor 1 + p h/2,
+which is set to that of one reference grid, and so is γ. Thus H is one function of p on all grids:
+on a torus, a filter moves to a finer grid with an error of second order.
 """
 
 import math
@@ -20,6 +21,7 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from amo import takenaka_malmquist as tm
 from amo.layers.precision import at_least_float32, full_precision
@@ -108,18 +110,20 @@ def convolve(x: Tensor, kernel: Tensor, axis: int) -> Tensor:
     With as many lags as points the convolution is circular; with twice as many it is linear.
     """
     n_points, n_lags = x.shape[axis], kernel.shape[-1]
-    if n_points <= _DENSE:
-        index = torch.arange(n_points, device=x.device)
-        matrix = kernel[:, (index[:, None] - index) % n_lags]
-        letters = "xyz"[: x.ndim - 2]
-        here = letters[axis - 2]
-        moved = letters.replace(here, "j")
-        return torch.einsum(f"c{here}j,cb{moved}->cb{letters}", matrix, x)
-    spectrum = torch.fft.rfft(x, n=n_lags, dim=axis)
-    shape = [kernel.shape[0], *[1] * (x.ndim - 1)]
-    shape[axis] = n_lags // 2 + 1
-    gain = torch.fft.rfft(kernel).reshape(shape)
-    return torch.fft.irfft(spectrum * gain, n=n_lags, dim=axis).narrow(axis, 0, n_points)
+    with full_precision(x):
+        x, kernel = at_least_float32(x), at_least_float32(kernel)
+        if n_points <= _DENSE:
+            index = torch.arange(n_points, device=x.device)
+            matrix = kernel[:, (index[:, None] - index) % n_lags]
+            letters = "xyz"[: x.ndim - 2]
+            here = letters[axis - 2]
+            moved = letters.replace(here, "j")
+            return torch.einsum(f"c{here}j,cb{moved}->cb{letters}", matrix, x)
+        spectrum = torch.fft.rfft(x, n=n_lags, dim=axis)
+        shape = [kernel.shape[0], *[1] * (x.ndim - 1)]
+        shape[axis] = n_lags // 2 + 1
+        gain = torch.fft.rfft(kernel).reshape(shape)
+        return torch.fft.irfft(spectrum * gain, n=n_lags, dim=axis).narrow(axis, 0, n_points)
 
 
 class TransferBank(nn.Module):
@@ -131,7 +135,7 @@ class TransferBank(nn.Module):
         Channels share poles by head: each head has ``n_poles`` of them in every block.
     n_points
         Along the axis, where poles start: some near zero, the others damped modes whose windows
-        double from head to head.
+        halve from head to head.
     is_periodic
         Whether the axis is a torus.
     directions
@@ -186,21 +190,29 @@ class TransferBank(nn.Module):
             spacing, n_lags = 1.0 / n_points, n_points * (1 if self.is_periodic else 2)
             ratio = n_points / self.reference
             found = responses(self.poles(), spacing, n_lags, self.basis, ratio)
+            if not self.is_periodic:  # later ones would be read as negative lags
+                found = _first(found[0], n_points), _first(found[1], n_points)
             coefficients = _COEFFICIENT_RATE * at_least_float32(self.coefficients)
             return kernels(coefficients, found).flatten(1, 2)
+
+
+def _first(response: Tensor, n: int) -> Tensor:
+    """Return a response whose samples from n on are zero."""
+    return functional.pad(response[..., :n], (0, response.shape[-1] - n))
 
 
 def _start(n_heads: int, n_poles: int, n_points: int, kind: BankPoles) -> tuple[Tensor, Tensor]:
     """Return decays and wavenumbers at the start, (n_heads, n_poles)."""
     if kind == "random":
         radius, angle = torch.rand(n_heads, n_poles).sqrt(), torch.rand(n_heads, n_poles)
-        decay = -torch.log(radius.clamp(0.01, 0.99)) * n_points
-        return decay, 2.0 * math.pi * (angle - 0.5) * n_points
+        a = torch.polar(radius.clamp(max=0.99), 2.0 * math.pi * (angle - 0.5))
+        s = 2.0 * n_points * (a - 1.0) / (a + 1.0)  # the bilinear transform inverted
+        return -s.real, s.imag
     octave = 2.0 ** torch.arange(n_heads, dtype=torch.get_default_dtype())
     n_stencil = min(_STENCIL, n_poles - 1)
     near = torch.full((n_heads, n_stencil), _NEAR_ZERO * n_points)
     modes = torch.arange(n_poles - n_stencil)
-    damped = (2.0 * octave)[:, None].expand(-1, len(modes))
+    damped = (2.0 * octave).clamp(max=_NEAR_ZERO * n_points)[:, None].expand(-1, len(modes))
     decay = torch.cat([near, damped], dim=1)
     wavenumber = torch.cat([torch.zeros_like(near), math.pi * octave[:, None] * modes], dim=1)
     return decay, wavenumber

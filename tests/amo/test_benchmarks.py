@@ -248,7 +248,7 @@ def test_of_several_rates_validation_chooses(data: Path, tmp_path: Path) -> None
 
 
 def test_amo_moves_to_a_finer_grid_with_its_filters() -> None:
-    recipe = recipe_for("amo-grid", RAW)
+    recipe = recipe_for("amo-grid", replace(RAW, is_periodic=True))
     operator = build(recipe)
     other = tables.moved(operator, recipe, (2 * SIDE, 2 * SIDE))
     banks = operator.model.banks, other.model.banks

@@ -146,6 +146,27 @@ def test_an_interval_does_not_wrap_around_and_a_torus_moves_with_its_points() ->
     assert torch.allclose(moved, convolve(x, round_trip, 2).roll(5, -1), atol=1e-12)
 
 
+def test_one_way_on_an_interval_no_point_is_heard_before_itself() -> None:
+    torch.manual_seed(0)
+    bank = TransferBank(2, 2, 4, 4, 16, is_periodic=False, directions=1)
+    assert bank(16).shape == (2, 4, 32)
+    assert (bank(16)[..., 16:] == 0).all()
+    impulse = torch.zeros(4, 1, 16)
+    impulse[..., 10] = 1.0
+    assert convolve(impulse, bank(16)[0], 2)[..., :10].abs().max() == 0.0
+    both = TransferBank(2, 2, 4, 4, 16, is_periodic=False)(16)
+    assert (both[..., 16] == 0).all()  # the lag that would be both
+
+
+def test_half_precision_is_left_before_a_filter() -> None:
+    for n in (16, 200):  # as a matrix, and by Fourier transform
+        x, kernel = torch.randn(2, 1, n), torch.randn(2, 2 * n)
+        with torch.autocast("cpu", torch.bfloat16):
+            found = convolve(x.bfloat16(), kernel, 2)
+        assert found.dtype == torch.float32
+        assert torch.equal(found, convolve(x.bfloat16().float(), kernel, 2))
+
+
 def test_a_filter_moves_to_a_finer_grid_with_an_error_of_second_order() -> None:
     """Poles are per length: on a torus the gain of a wave has a limit."""
     poles = Poles(torch.tensor([3.0, 8.0]).double(), torch.tensor([0.0, 9.0]).double())
