@@ -168,12 +168,15 @@ def values_by_date(
 ) -> go.Figure:
     """Draw curves against the date."""
     figure = go.Figure()
-    for name, values in curves.items():
-        dashed = None if name == "amo" or len(curves) == 1 else "dash"
-        _add_line(figure, dates, values, name, dash=dashed, width=3 if name == "amo" else 2)
+    for number, (name, values) in enumerate(curves.items()):
+        is_referee = name in COLOURS and name != "amo" and len(curves) > 1
+        colour = COLOURS.get(name, _CYCLE[number % len(_CYCLE)])
+        dash, width = ("dash", 2) if is_referee else (None, 3)
+        _add_line(figure, dates, values, name, dash=dash, width=width, colour=colour)
     if len(curves) == 1:  # points apart from each other are no line
         figure.update_traces(mode="lines+markers", marker={"size": 7})
-    return _dressed(figure, title, "date", y)
+    x = "date" if np.issubdtype(dates.dtype, np.datetime64) else "years from now"
+    return _dressed(figure, title, x, y)
 
 
 def mark_dates(figure: go.Figure, marks: Mapping[Any, str], axis: Literal["x", "y"]) -> None:

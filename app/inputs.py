@@ -94,6 +94,7 @@ def carry_choice() -> str:
         required=True,
         key="carry",
         bind="query-params",
+        on_change=_new_visit,  # widgets that were not drawn start anew, from what was last
         help="flat: one rate, one dividend yield, years; "
         "market: dates, curves, dividends in cash at their ex-dates",
     )
@@ -143,7 +144,7 @@ def carry_contract(to: str) -> None:
     if state.get("page") == to:
         return
     state["page"] = to
-    state["visits"] = state.get("visits", 0) + 1
+    _new_visit()
     defaults: Contract = {name: field.default for name, field in FIELDS.items()}
     defaults |= {name: options[0] for name, (_, options) in CHOICES.items()}
     for name, default in defaults.items():
@@ -159,6 +160,10 @@ def carry_contract(to: str) -> None:
             text = state.get(f"{name} text", st.query_params.get(name))
             if text is not None:
                 state[f"{name} text"] = st.query_params[name] = text
+
+
+def _new_visit() -> None:
+    st.session_state["visits"] = st.session_state.get("visits", 0) + 1
 
 
 def _in_address(name: str) -> float | str | None:

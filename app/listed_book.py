@@ -176,14 +176,14 @@ def _scenarios(book: pd.DataFrame, engine: str, markets: Mapping[str, Market]) -
 
 
 def _over_time(book: pd.DataFrame, engine: str, markets: Mapping[str, Market]) -> None:
-    """Draw the profit while time passes, with ex-dates and expiries marked."""
+    """Draw the profit while time passes, with the ex-dates marked."""
     st.subheader("Over time")
     if not st.button("Let time pass", icon=":material/timeline:"):
         st.caption("P/L across ex-dates and expiries, if nothing happens but time.")
         return
     table = profit_over_time(
-        book, resources.engine(engine), quantity="units", markets=markets
-    )  # fmt: skip
+        book, resources.engine(engine), quantity="units", markets=markets, workers=1
+    )
     when = moments.dates(markets, table["time"].to_numpy(float))
     figure = charts.values_by_date(
         when, {"P/L": table["profit"].to_numpy(), "settled": table["settled"].to_numpy()},

@@ -8,13 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from amo.arrays import FloatArray
-from app import charts, formats, market_resources, moments, resources
+from app import charts, differences, formats, market_resources, moments, resources
 from app.market_inputs import NAME, Listed
 from pricing.bounds import intrinsic
 from pricing.engines.base import FIVE_GREEKS, MARKET_UNITS
 
 _JUST_AFTER = 1e-6  # years: half a minute, so that a picture shows the fall at an ex-date
-_FIELDS = ("AMO", "reference", "difference", "|difference|, log10")
 
 
 def price(listed: Listed) -> None:
@@ -50,42 +49,30 @@ def price(listed: Listed) -> None:
 def surface(listed: Listed) -> None:
     """Show a quantity over spot and date by AMO, by a referee, and their difference."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        what = str(st.selectbox("Quantity", market_resources.FIRST, key="market quantity"))
-        field = st.segmented_control(
-            "Show", _FIELDS, default="difference", required=True, key="field", bind="query-params"
+        what = str(
+            st.selectbox("Quantity", market_resources.FIRST, key="what", bind="query-params")
         )
+        field = differences.field_choice()
     player, reference = _two(listed)
     strike = float(listed.contract["strike"])
     spots = np.linspace(0.5 * strike, 1.5 * strike, resources.N_SPOTS)
     times = _times(listed, resources.N_EXPIRIES)[:-1]  # at expiry there is nothing to compare
-    fields = {
-        name: market_resources.over(listed, name, (what,), spots, times)[what]
+    found, truth = (
+        market_resources.over(listed, name, (what,), spots, times)[what]
         for name in (player, reference)
-    }
-    difference = fields[player] - fields[reference]
-    with np.errstate(divide="ignore"):
-        size = np.log10(np.maximum(np.abs(difference), 1e-12))
-    chosen = dict(zip(_FIELDS, (*fields.values(), difference, size), strict=True))[field]
-    label = formats.header(what)
-    title = {"AMO": f"{label}, {player}", "reference": f"{label}, {reference}"}.get(
-        field, f"{label}: {field}, {player} − {reference}"
     )
-    known = difference[np.isfinite(difference)]
+    shown = differences.shown(field, found, truth, (player, reference), formats.header(what))
     boundaries = {}
     if listed.contract["exercise"] == "american":
         boundaries = {"fd": market_resources.boundary(listed, "fd", times)}
     st.plotly_chart(
         charts.heat_map_by_date(
-            spots, _dates(listed, times), chosen, title, _ex_dates(listed),
-            is_signed=field == "difference", boundaries=boundaries,
+            spots, _dates(listed, times), shown.values, shown.title, _ex_dates(listed),
+            is_signed=shown.is_signed, boundaries=boundaries,
         ),
-        alt=f"{title} over spot and date, with ex-dates and the exercise boundary",
+        alt=f"{shown.title} over spot and date, with ex-dates and the exercise boundary",
     )  # fmt: skip
-    if len(known):
-        st.markdown(
-            f"{player} − {reference}: RMSE **{np.sqrt(np.mean(known**2)):.1e}**, largest "
-            f"**{np.abs(known).max():.1e}** over {known.size:,} points."
-        )
+    differences.say(found, truth, (player, reference))
     st.caption(
         "Dashed lines are ex-dates. Just before one, an American call in the money may be worth "
         "exercising; its boundary is drawn where there is one."

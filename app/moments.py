@@ -31,5 +31,7 @@ def ex_dates(markets: Mapping[str, Market], until: float) -> dict[Any, str]:
             parts = [f"{payment.cash:g}"] if payment.cash else []
             parts += [f"{100 * payment.proportion:g} %"] if payment.proportion else []
             word = " + ".join(parts)
+            if not word:  # a payment of nothing
+                continue
             found.setdefault(day, []).append(f"{name} {word}" if len(markets) > 1 else word)
     return {day: ", ".join(words) for day, words in sorted(found.items())}

@@ -263,7 +263,7 @@ def _page_times(results: DashboardResults) -> str:
                  times["again_milliseconds"])  # fmt: skip
         lines.append(f"| {name} | " + " | ".join(f"{1e-3 * cell:.1f}" for cell in cells) + " |")
     apply = 1e-3 * results["apply_milliseconds"]
-    said = f"On the Market page, a changed dividend has new marks {apply:.1f} s after Apply."
+    said = f"On the Market page, new marks appear {apply:.1f} s after pressing Apply."
     return "\n".join(lines) + f"\n\n{said}"
 
 

@@ -244,7 +244,7 @@ def _rates(budget: Budget) -> str:
     if not budget.further_rates:
         return f"{budget.learning_rate:g}"
     rates = " and ".join(f"{rate:g}" for rate in (budget.learning_rate, *budget.further_rates))
-    return f"{rates}, the better on validation for every row"
+    return f"{rates}, the best on validation for every row"
 
 
 def _spread(values: list[float]) -> str:

@@ -69,7 +69,7 @@ def _problem(name: str, table: Table) -> None:
         alt=f"error against time per sample on {problem}; table below",
     )
     picture = _PICTURES / f"{f'options-{problem}' if name == 'options' else problem}.png"
-    if picture.is_file():
+    if picture.is_file() and name != "grids":  # pictures are of the other tables' models
         st.image(str(picture), caption="truth, prediction and error on a sample of the test set")
 
 

@@ -24,7 +24,7 @@ def main() -> None:
     if resources.surrogates() is None:
         return
     if inputs.carry_choice() == "market":
-        market_panels.greeks(market_inputs.folded())
+        market_panels.greeks(market_inputs.contract_folded())
         return
     contract = inputs.contract_folded()
     with st.container(horizontal=True, vertical_alignment="bottom"):

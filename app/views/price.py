@@ -12,7 +12,7 @@ if carry == "market":
     from app import market_inputs, market_panels
 
     with asked:
-        listed = market_inputs.ask()
+        listed = market_inputs.contract_inputs()
     with answered, st.spinner("Pricing …", show_time=True):
         market_panels.price(listed)
 else:

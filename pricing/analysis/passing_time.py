@@ -10,7 +10,7 @@ from amo.arrays import FloatArray
 from amo.errors import SettingsError
 from pricing.analysis.book import quantities_of
 from pricing.books import read_book
-from pricing.columns import OptionFrameError, good_rows
+from pricing.columns import BadRows, OptionFrameError, good_rows
 from pricing.engines.base import Engine
 from pricing.engines.registry import get_engine
 from pricing.markets.clock import CLOSE
@@ -19,6 +19,7 @@ from pricing.options import Exercise, Options
 from pricing.routing import OutOfDomain, follow, send
 
 _JUST_AFTER = 1e-7  # years: three seconds
+_MOST_ADDED = 250  # expiries and ex-dates of a book with more would cost more than they show
 _WORTHLESS = 1e-6  # of the spot: payments take no more than the rest
 
 
@@ -34,6 +35,7 @@ def profit_over_time(
     as_of: str | dt.date | None = None,
     expiry_time: dt.time = CLOSE,
     out_of_domain: OutOfDomain = "fallback",
+    workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> pd.DataFrame:
     """Return the profit or loss of a book at moments to come, if nothing happens but time.
@@ -47,10 +49,12 @@ def profit_over_time(
     frame, engine, exercise, columns, markets, as_of, expiry_time, out_of_domain
         As :func:`pricing.price_frame` takes them.
     times
-        Moments in years from now; or how many, evenly up to the last expiry: then every expiry and
-        the moments before and after every ex-date are added.
+        Moments in years from now; or how many, evenly up to the last expiry: then the expiries and
+        the moments before and after the ex-dates are added, unless there are hundreds of them.
     quantity
         The column of positions.
+    workers
+        As :func:`pricing.price_frame` has it.
     progress
         Called with the number of moments done and the total.
 
@@ -71,14 +75,22 @@ def profit_over_time(
         raise OptionFrameError.from_problems(problems, frame.index)
     moments = _moments(times, good)
     worth = np.empty((1 + len(moments), len(good)))
+    labels = frame.index[is_good]
+    reasons: list[BadRows] = []
     for number, moment in enumerate([0.0, *moments.tolist()]):
         at = np.minimum(moment, good.expiry)  # an expired option stays what it paid
         later = good.after(at, spot_if_nothing_happens(good, at))
-        routes, _ = send(chosen, later, np.ones(len(later), dtype=np.bool_), out_of_domain)
-        worth[number] = follow(routes, later, ("price",), None, None)[0]["price"]
+        routes, refused = send(chosen, later, np.ones(len(later), dtype=np.bool_), out_of_domain)
+        if refused and out_of_domain == "raise":
+            raise OptionFrameError.from_problems(refused, labels)
+        values, failed = follow(routes, later, ("price",), workers, None)
+        worth[number] = values["price"]
+        reasons += [*refused, *failed]
         if progress is not None:
             progress(number + 1, len(worth))
     is_known = np.isfinite(worth).all(axis=0)
+    if not is_known.any():
+        raise OptionFrameError.from_problems(reasons, labels)
     held_worth = np.where(is_known, worth, 0.0) * np.where(is_known, held, 0.0)
     is_expired = good.expiry <= moments[:, None]
     value = np.where(is_expired, 0.0, held_worth[1:]).sum(axis=1)
@@ -116,9 +128,10 @@ def _moments(given: int | Sequence[float] | FloatArray, options: Options) -> Flo
         return np.unique(moments)
     if given < 2:
         raise SettingsError(f"times= takes at least 2 moments, got {given}")
-    added = [np.linspace(0.0, float(options.expiry.max()), int(given)), options.expiry]
+    even, added = np.linspace(0.0, float(options.expiry.max()), int(given)), [options.expiry]
     if options.slices is not None:
         is_paid = np.arange(options.slices.time.shape[1]) < options.slices.n_payments[:, None]
         before = options.slices.time[is_paid]
         added += [before, before + _JUST_AFTER]
-    return np.unique(np.concatenate(added))
+    special = np.unique(np.concatenate(added))
+    return np.union1d(even, special) if len(special) <= _MOST_ADDED else even
