@@ -188,14 +188,13 @@ def mark_dates(figure: go.Figure, marks: Mapping[Any, str], axis: Literal["x", "
             type="line", **across, **{f"{other}ref": "paper"},
             line={"color": _GREY, "width": 1, "dash": "dash"},
         )  # fmt: skip
-        place = (
-            {"x": date, "y": 1.0, "yref": "paper", "xanchor": "left", "yanchor": "top"}
-            if axis == "x"
-            else {"y": date, "x": 0.0, "xref": "paper", "xanchor": "left", "yanchor": "bottom"}
-        )
+        place = {axis: date, other: float(axis == "x"), f"{other}ref": "paper"}
+        anchor = "top" if axis == "x" else "bottom"
+        angle = -90 if axis == "x" else 0  # so that close dates do not cover each other
         figure.add_annotation(
-            text=f"ex {word}", showarrow=False, font={"size": 10, "color": _GREY}, **place
-        )
+            text=f"ex {word}", showarrow=False, font={"size": 10, "color": _GREY},
+            xanchor="left", yanchor=anchor, textangle=angle, **place,
+        )  # fmt: skip
 
 
 def exposure_bars(exposure: pd.DataFrame, measure: str, title: str) -> go.Figure:

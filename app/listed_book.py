@@ -189,6 +189,7 @@ def _over_time(book: pd.DataFrame, engine: str, markets: Mapping[str, Market]) -
         when, {"P/L": table["profit"].to_numpy(), "settled": table["settled"].to_numpy()},
         "P/L if nothing happens but time", "currency",
     )  # fmt: skip
+    figure.update_traces(selector={"name": "settled"}, line_shape="hv")  # paid at once
     charts.mark_dates(figure, moments.ex_dates(markets, float(table["time"].max())), "x")
     st.plotly_chart(figure, alt="profit and what expired options paid, by date; table below")
     st.caption(

@@ -155,6 +155,7 @@ def surfaces_table(results: SurfaceBench) -> str:
 
 
 CHAIN_TABLES: Tables = {"surfaces": from_results("surfaces", SurfaceBench, surfaces_table)}
+FLAT_TABLES: Tables = {"rivals": from_results("rivals", RivalResults, rivals_table)}
 MARKET_TABLES: Tables = {
     "model": from_results("market_model", ModelResults, model_table),
     "market-rivals": from_results("market_rivals", RivalResults, rivals_table),

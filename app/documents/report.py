@@ -11,7 +11,7 @@ from pricing.surrogate.store import models_folder
 
 DOCUMENTS: Mapping[str, Tables] = {
     "README.md": engine_tables.README_TABLES,
-    "docs/performance.md": engine_tables.PERFORMANCE_TABLES,
+    "docs/performance.md": {**engine_tables.PERFORMANCE_TABLES, **market_tables.FLAT_TABLES},
     "docs/markets.md": market_tables.MARKET_TABLES,
     "docs/chains.md": market_tables.CHAIN_TABLES,
     "docs/operator.md": model_tables.OPERATOR_TABLES,
