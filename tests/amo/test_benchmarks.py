@@ -1,5 +1,6 @@
 """Tables of models: the same data and budget for all, rows that resume, regions, reports."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -245,6 +246,11 @@ def test_of_several_rates_validation_chooses(data: Path, tmp_path: Path) -> None
         (folder / "weights.safetensors").read_bytes() for folder in (chosen, chosen / "rate-0.01")
     )
     assert kept == best
+    (tmp_path / "t.json").unlink()  # the table is lost, and one of its runs with it
+    shutil.rmtree(chosen / "rate-0.01")
+    again = run([entry], budget, command="bench", device="cpu", **folders).rows[entry.key]
+    assert again.scores == row.scores
+    assert again.validation == row.validation
 
 
 def test_amo_moves_to_a_finer_grid_with_its_filters() -> None:
