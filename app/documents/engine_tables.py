@@ -1,7 +1,7 @@
 """Tables of engines, surrogates, training sets and the dashboard, written from measured results."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from amo import checkpoint
 from app.documents import cards
@@ -65,8 +65,10 @@ class DashboardResults(TypedDict):
 
     command: str
     browser: Latency
-    pages: dict[str, PageTimes]
-    apply_milliseconds: float  # on the Market page, from the press on Apply to new marks
+    pages: NotRequired[dict[str, PageTimes]]  # the newer two are not in every file
+    apply_milliseconds: NotRequired[
+        float
+    ]  # on the Market page, from the press on Apply to new marks
     sessions: Many
     tracebacks_in_the_log: int
 
@@ -250,10 +252,15 @@ def dashboard_table(results: DashboardResults) -> str:
         f"{many['answer_median_milliseconds'] / 1e3:.1f} s, and memory {memory}."
     )
     parts = [alone, _page_times(results), together]
-    return "\n\n".join([*parts, f"Measured on two cores by `{results['command']}`."]) + "\n"
+    return (
+        "\n\n".join([*filter(None, parts), f"Measured on two cores by `{results['command']}`."])
+        + "\n"
+    )
 
 
 def _page_times(results: DashboardResults) -> str:
+    if "pages" not in results or "apply_milliseconds" not in results:
+        return ""
     lines = [
         "| page under a market | heading, s | all of it, s | the next visitor, s |",
         "|---|---:|---:|---:|",
