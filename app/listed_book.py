@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from amo.errors import AMOError, SettingsError
-from app import charts, formats, moments, resources, uploads
+from app import charts, date_charts, formats, moments, resources, uploads
 from pricing import exposure, ladder_frame, price_frame, profit_over_time, scenario_grid
 from pricing.analysis.book import MEASURES
 from pricing.markets.files import markets_from_json
@@ -185,12 +185,12 @@ def _over_time(book: pd.DataFrame, engine: str, markets: Mapping[str, Market]) -
         book, resources.engine(engine), quantity="units", markets=markets, workers=1
     )
     when = moments.dates(markets, table["time"].to_numpy(float))
-    figure = charts.values_by_date(
+    figure = date_charts.values_by_date(
         when, {"P/L": table["profit"].to_numpy(), "settled": table["settled"].to_numpy()},
         "P/L if nothing happens but time", "currency",
     )  # fmt: skip
     figure.update_traces(selector={"name": "settled"}, line_shape="hv")  # paid at once
-    charts.mark_dates(figure, moments.ex_dates(markets, float(table["time"].max())), "x")
+    date_charts.mark_dates(figure, moments.ex_dates(markets, float(table["time"].max())), "x")
     st.plotly_chart(figure, alt="profit and what expired options paid, by date; table below")
     st.caption(
         "Spots stay, and fall by their dividends at the dashed ex-dates; volatilities stay; "

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from amo.arrays import FloatArray
-from app import charts, differences, formats, market_resources, moments, resources
+from app import charts, date_charts, differences, formats, market_resources, moments, resources
 from app.market_inputs import NAME, Listed
 from pricing.bounds import intrinsic
 from pricing.engines.base import FIVE_GREEKS, MARKET_UNITS
@@ -66,7 +66,7 @@ def surface(listed: Listed) -> None:
     if listed.contract["exercise"] == "american":
         boundaries = {"fd": market_resources.boundary(listed, "fd", times)}
     st.plotly_chart(
-        charts.heat_map_by_date(
+        date_charts.heat_map_by_date(
             spots, _dates(listed, times), shown.values, shown.title, _ex_dates(listed),
             is_signed=shown.is_signed, boundaries=boundaries,
         ),
@@ -106,7 +106,7 @@ def greeks(listed: Listed) -> None:
             x, {engine: values[name] for engine, values in found.items()}, reference, (label, title)
         )
         if axis == "time":
-            charts.mark_dates(figure, _ex_dates(listed), "x")
+            date_charts.mark_dates(figure, _ex_dates(listed), "x")
         with (left, right)[number % 2]:
             st.plotly_chart(
                 figure,
@@ -186,8 +186,10 @@ def _against_time(listed: Listed, names: tuple[str, str]) -> None:
         name: market_resources.along(listed, name, ("price",), "time", times)["price"]
         for name in names
     }
-    figure = charts.values_by_date(days, curves, "Value if the spot stays where it is", "value")
-    charts.mark_dates(figure, _ex_dates(listed), "x")
+    figure = date_charts.values_by_date(
+        days, curves, "Value if the spot stays where it is", "value"
+    )
+    date_charts.mark_dates(figure, _ex_dates(listed), "x")
     st.plotly_chart(figure, alt="value at a constant spot against the date, ex-dates marked")
     if listed.contract["exercise"] != "american":
         return
@@ -196,8 +198,8 @@ def _against_time(listed: Listed, names: tuple[str, str]) -> None:
     if not np.isfinite(edge).any():
         st.caption("Early exercise never pays here: there is no boundary to draw.")
         return
-    figure = charts.values_by_date(days[:-1], {"fd": edge}, "Exercise boundary", "spot")
-    charts.mark_dates(figure, _ex_dates(listed), "x")
+    figure = date_charts.values_by_date(days[:-1], {"fd": edge}, "Exercise boundary", "spot")
+    date_charts.mark_dates(figure, _ex_dates(listed), "x")
     st.plotly_chart(figure, alt="spot at which exercise begins against the date, ex-dates marked")
 
 

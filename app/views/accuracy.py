@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import charts, inputs, resources
+from app import inputs, model_charts, resources
 from app.documents.market_card import GROUPS, group_name
 from pricing import price_frame
 from pricing.bench import EngineResults
@@ -67,7 +67,7 @@ def _show_measured(style: str) -> None:
             index="expiry", columns="moneyness", values="error", sort=False
         )
         column.plotly_chart(
-            charts.region_map(table, f"vol {label}", ends),
+            model_charts.region_map(table, f"vol {label}", ends),
             alt=f"{_STATISTICS[statistic]} error of {what} by moneyness and expiry, volatility "
             f"{label}; the same numbers are in the table below",
         )
@@ -80,7 +80,9 @@ def _show_measured(style: str) -> None:
     if "histogram" in metrics:
         histogram = metrics["histogram"]
         st.plotly_chart(
-            charts.error_histogram(histogram["edges"], histogram["counts"], box["price"]["p99"]),
+            model_charts.error_histogram(
+                histogram["edges"], histogram["counts"], box["price"]["p99"]
+            ),
             alt="histogram of price errors in the box",
         )
 
@@ -94,7 +96,7 @@ def _show_pareto() -> None:
     engines = cast("Mapping[str, Mapping[str, float]]", results["american"])
     for column, (title, key) in zip(st.columns(3), _PARETO.items(), strict=True):
         column.plotly_chart(
-            charts.pareto(engines, key, title),
+            model_charts.pareto(engines, key, title),
             alt=f"price error against time per option for {title}, all engines",
         )
     table = pd.DataFrame(results["american"]).T[[*_PARETO.values(), "price_rmse", "price_max"]]
@@ -155,7 +157,7 @@ def _show_market_model() -> None:
     }
     for column, (title, key) in zip(st.columns(3), _PARETO.items(), strict=True):
         column.plotly_chart(
-            charts.pareto(engines, key, title),
+            model_charts.pareto(engines, key, title),
             alt=f"price error against time per option under markets for {title}",
         )
     ratio = results["bumped_ladder_seconds"] / results["ladder_seconds"]
@@ -211,7 +213,7 @@ def _show_attack(surrogates: SurrogateEngine, style: str) -> None:
         "speed; in a book, rows share states."
     )
     st.plotly_chart(
-        charts.truth_against_found(known[reference].to_numpy(), known["error"].to_numpy()),
+        model_charts.truth_against_found(known[reference].to_numpy(), known["error"].to_numpy()),
         alt="errors of this draw against the true prices; the worst are in the table below",
     )
     worst = known.loc[known["error"].abs().nlargest(_WORST).index]

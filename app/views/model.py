@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import charts, resources
+from app import model_charts, resources
 from pricing.surrogate.insight import configuration, explain, functions, parameter_counts
 from pricing.surrogate.model import Surrogate
 
@@ -78,7 +78,7 @@ def _show_poles(style: str) -> None:
     now = _explained(style, (rate,), (dividend_yield,))
     for number, column in enumerate(st.columns(len(now))):
         column.plotly_chart(
-            charts.pole_paths(
+            model_charts.pole_paths(
                 paths[number][0],
                 now[number][0][0],
                 f"Block {number + 1} captures {now[number][1][0]:.0%} of the energy",
@@ -108,7 +108,7 @@ def _show_poles(style: str) -> None:
     blocks = explain(model, np.array([rate]), np.array([dividend_yield]))
     angles, found = functions(blocks)
     st.plotly_chart(
-        charts.basis_functions(angles, found),
+        model_charts.basis_functions(angles, found),
         alt="real parts of the functions that these poles make, over the circle",
     )
     energy = pd.DataFrame(
@@ -117,7 +117,7 @@ def _show_poles(style: str) -> None:
     st.subheader("Captured energy")
     st.caption("Share of the energy of a block's tokens in their projection, against the rate.")
     st.plotly_chart(
-        charts.named_lines(energy, "rate, %", "share of energy"),
+        model_charts.named_lines(energy, "rate, %", "share of energy"),
         alt="captured energy of each block against the rate",
     )
 
@@ -161,7 +161,8 @@ def main() -> None:
     log = resources.training_log(style)
     if len(log):
         right.plotly_chart(
-            charts.training_curves(log), alt="training loss and validation error against steps"
+            model_charts.training_curves(log),
+            alt="training loss and validation error against steps",
         )
     _show_poles(style)
 
