@@ -255,7 +255,7 @@ def test_command_line_says_what_is_missing_and_how_to_make_it(
     arguments = ["bench", "physics", "--minutes", "1", "--json", str(tmp_path / "t.json")]
     assert main([*arguments, "--problems", "elasticity", "--data", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert "elasticity has no grid: without fno" in said
+    assert "elasticity has no grid: without amo-grid, fno" in said
     assert "no data set in" in said
     assert not (tmp_path / "t.json").exists()
 
