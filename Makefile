@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: app test lint format bench measure benchmarks screenshots data models wheel docs clean help
+.PHONY: app test pytest lint format bench measure benchmarks screenshots data models wheel docs clean help
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -18,7 +18,10 @@ $(STAMP): pyproject.toml constraints.txt
 app: $(STAMP)  ## install if needed, then serve the dashboard on http://localhost:8501
 	$(BIN)/amo-pricing app
 
-test: lint  ## lint, types, import contracts and every test
+test: $(STAMP)  ## lint, types, import contracts and every test, two at a time
+	@$(MAKE) --no-print-directory --jobs 2 lint pytest
+
+pytest: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --dist loadfile --no-loadscope-reorder
 
 lint: $(STAMP)  ## ruff, mypy strict, import contracts
@@ -69,10 +72,10 @@ bench: $(STAMP)  ## every table of models in small, into runs/smoke: do they run
 FIVE := amo,fno,lno,transolver,lamo
 REST := f-fno,u-fno,transolver++,galerkin
 ALL := $(FIVE),$(REST)
-SETS := darcy elasticity advection brusselator fractal-darcy reaction-diffusion
+SETS := darcy elasticity advection advection-speeds helmholtz brusselator fractal-darcy reaction-diffusion
 PHYSICS := $(SETS) navier-stokes
 GRIDS := darcy,advection,reaction-diffusion,navier-stokes
-PROBLEMS := darcy,elasticity,advection,brusselator,fractal-darcy,fractal-darcy-hidden,reaction-diffusion,navier-stokes
+PROBLEMS := darcy,elasticity,advection,advection-speeds,helmholtz,brusselator,fractal-darcy,fractal-darcy-hidden,reaction-diffusion,navier-stokes
 OPTIONS := $(BIN)/python -m amo bench options --minutes 2
 RECORD := docs/results
 benchmarks: $(STAMP)  ## all tables of models, into docs; hours, resumable, rows that are there stay
