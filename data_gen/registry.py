@@ -13,6 +13,7 @@ from data_gen.physics.elasticity import ElasticitySet
 from data_gen.physics.fractal_darcy import FractalDarcySet
 from data_gen.physics.navier_stokes import NavierStokesSet
 from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
+from data_gen.physics.symbols import AdvectionSpeedsSet, HelmholtzSet
 from data_gen.toys import AntiderivativeSet, DiffusionSet
 
 SETS: Mapping[str, Callable[..., DataSet]] = {
@@ -26,6 +27,8 @@ SETS: Mapping[str, Callable[..., DataSet]] = {
     "elasticity": ElasticitySet,
     "navier-stokes": NavierStokesSet,
     "advection": AdvectionSet,
+    "advection-speeds": AdvectionSpeedsSet,
+    "helmholtz": HelmholtzSet,
     "fractal-darcy": FractalDarcySet,
     "reaction-diffusion": ReactionDiffusionSet,
     "brusselator": BrusselatorSet,

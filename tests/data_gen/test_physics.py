@@ -10,7 +10,7 @@ import pytest
 from amo.arrays import FloatArray
 from data_gen.__main__ import main
 from data_gen.dataset import SPLITS
-from data_gen.physics import advection, darcy, elliptic, exponential, fractal_darcy
+from data_gen.physics import advection, darcy, elliptic, exponential, fractal_darcy, symbols
 from data_gen.physics import navier_stokes as ns
 from data_gen.physics import reaction_diffusion as rd
 from data_gen.physics.advection import AdvectionSet
@@ -20,6 +20,7 @@ from data_gen.physics.elasticity import ElasticitySet
 from data_gen.physics.fractal_darcy import FractalDarcySet
 from data_gen.physics.navier_stokes import NavierStokesSet
 from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
+from data_gen.physics.symbols import AdvectionSpeedsSet, HelmholtzSet
 from data_gen.registry import SETS
 from data_gen.sized import SampleSet
 
@@ -29,6 +30,8 @@ SMALL: list[SampleSet] = [
     ElasticitySet(**FEW),
     NavierStokesSet(**FEW, resolution=16, fine=32, frames=3, steps=16),
     AdvectionSet(**FEW, points=64),
+    AdvectionSpeedsSet(**FEW, points=64),
+    HelmholtzSet(**FEW, points=64),
     FractalDarcySet(**FEW, points=64, cells=64),
     ReactionDiffusionSet(**FEW),
     BrusselatorSet(**FEW),
@@ -222,6 +225,24 @@ def test_advection_is_exact_to_round_off() -> None:
     again = advection.shifted(arrays["initial"], advection.SPEED * advection.TIME)
     np.testing.assert_allclose(again, arrays["final"], atol=1e-12)
     assert error == 0.0
+
+
+def test_a_wave_at_the_medium_s_own_wavenumber_is_the_one_that_grows() -> None:
+    k = np.arange(1.0, 17.0)
+    gain = np.abs(HelmholtzSet().symbol(k, 5.0))
+    assert k[gain.argmax()] == 5.0
+    assert gain.max() == pytest.approx(0.5 / symbols.ABSORPTION)
+
+
+def test_the_referee_of_helmholtz_is_of_fourth_order() -> None:
+    x = np.arange(32) / 32
+    source = np.sin(2.0 * np.pi * 3 * x)
+    exact = (np.exp(6j * np.pi * x) * HelmholtzSet().symbol(np.array(3.0), 5.3)).imag
+    errors = [
+        float(np.abs(symbols.by_differences(source, 5.3, refine) - exact).max())
+        for refine in (1, 2, 4, 8)
+    ]
+    np.testing.assert_allclose(orders(errors)[1:], 4.0, atol=0.1)
 
 
 def test_upwind_is_of_first_order_and_wipes_out_the_spike() -> None:
