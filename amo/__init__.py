@@ -7,6 +7,8 @@ from amo.lazy import front_door
 if TYPE_CHECKING:
     from amo.checkpoint import load as load
     from amo.checkpoint import save as save
+    from amo.cloud_model import CloudAMO as CloudAMO
+    from amo.cloud_model import CloudAMOConfig as CloudAMOConfig
     from amo.data.batch import Batch as Batch
     from amo.errors import CheckpointError as CheckpointError
     from amo.errors import DataError as DataError
@@ -28,6 +30,8 @@ __all__ = [
     "AMOConfig",
     "Batch",
     "CheckpointError",
+    "CloudAMO",
+    "CloudAMOConfig",
     "DataError",
     "Experiment",
     "GridAMO",
@@ -49,6 +53,8 @@ __getattr__, __dir__ = front_door(
         "Batch": "amo.data.batch",
         "CheckpointError": "amo.errors",
         "DataError": "amo.errors",
+        "CloudAMO": "amo.cloud_model",
+        "CloudAMOConfig": "amo.cloud_model",
         "GridAMO": "amo.grid_model",
         "GridAMOConfig": "amo.grid_model",
         "Experiment": "amo.experiment",

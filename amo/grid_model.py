@@ -1,32 +1,27 @@
 """AMO on a grid: state-space blocks as Takenaka–Malmquist transfer functions at full resolution.
 
 The paper's frequency-domain form, Y = H X with H of Takenaka–Malmquist functions, applied to the
-grid itself: tokens are patches of points, and each block filters them along every axis, in both
-directions, gated as Mamba is.
-
-    v = W_b x,  f = F_d … F_1 v,  g = f ⊙ W_g x,  x ← x + W_3 GELU(W_1 g + W_2 x)
-
-Hidden functions are (width, batch, *tokens): a map of channels is one matrix product.
+grid itself: tokens are patches of points, and the blocks of :mod:`amo.layers.filter_block` filter
+them along every axis.
 """
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from amo.errors import SettingsError
 from amo.layers.feedforward import MLP
-from amo.layers.transfer_bank import BankBasis, BankPoles, TransferBank, convolve
+from amo.layers.filter_block import FilterBlocks, FilterConfig, channels
+from amo.layers.grids import check_axes, require_whole_grid
 
 _UNFOLDED = 16  # channels of each point of a patch
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridAMOConfig:
-    """Sizes and choices of an AMO on a grid.
+class GridAMOConfig(FilterConfig):
+    """Sizes and choices of an AMO on a grid, beside those of its blocks.
 
     Attributes
     ----------
@@ -35,16 +30,9 @@ class GridAMOConfig:
     grid
         Points along each axis; the points of a sample come in this order.
     is_periodic
-        Whether the grid is a torus; if not, filters do not wrap around.
-    width, n_blocks, n_heads
-        Channels, blocks, and groups of channels that share poles.
-    n_poles
-        Of each head, block and axis.
+        Whether the grid, or each of its axes, is a torus; if not, filters do not wrap around.
     patch
         Points along each axis that make one token.
-    poles, basis, directions, is_gated
-        Learned, or fixed where they start, or random; orthogonal functions or plain kernels; scans
-        one or two ways; with or without the gate.
     """
 
     n_query_dimensions: ClassVar[None] = None
@@ -53,61 +41,33 @@ class GridAMOConfig:
     n_dimensions: int
     grid: tuple[int, ...]
     n_outputs: int = 1
-    is_periodic: bool = False
-    width: int = 40
-    n_blocks: int = 4
-    n_heads: int = 4
-    n_poles: int = 8
+    is_periodic: bool | tuple[bool, ...] = False
     patch: int = 1
-    poles: BankPoles = "learned"
-    basis: BankBasis = "orthogonal"
-    directions: Literal[1, 2] = 2
-    is_gated: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "grid", tuple(self.grid))
-        if len(self.grid) != self.n_dimensions or not 1 <= len(self.grid) <= 3:
-            raise SettingsError(
-                f"a grid of {self.n_dimensions} axes is needed (1 to 3), got {self.grid}"
-            )
-        if self.width % self.n_heads:
-            raise SettingsError(f"width {self.width} is no multiple of {self.n_heads} heads")
-        if self.n_poles < 2 or not 1 <= self.patch <= min(self.grid):
-            raise SettingsError("at least two poles, and a patch inside the grid, are needed")
-        if self.directions not in (1, 2):
-            raise SettingsError(f"directions must be 1 or 2, got {self.directions!r}")
-        if self.is_periodic and any(n % self.patch for n in self.grid):
+        check_axes(self.grid, self.n_dimensions)
+        if not 1 <= self.patch <= min(self.grid):
+            raise SettingsError(f"a patch of {self.patch} is not inside the grid {self.grid}")
+        if not isinstance(self.is_periodic, bool):
+            object.__setattr__(self, "is_periodic", tuple(self.is_periodic))
+            if len(self.periodic_axes) != len(self.grid):
+                raise SettingsError(f"is_periodic has not one entry for each axis of {self.grid}")
+        if any(n % self.patch for n, on in zip(self.grid, self.periodic_axes, strict=True) if on):
             raise SettingsError(f"patches of {self.patch} do not fill the torus {self.grid}")
-        for name, kind in (("poles", BankPoles), ("basis", BankBasis)):
-            if getattr(self, name) not in get_args(kind):
-                raise SettingsError(f"{name} must be one of {get_args(kind)}")
+
+    @property
+    def periodic_axes(self) -> tuple[bool, ...]:
+        """Which axes are closed."""
+        if isinstance(self.is_periodic, bool):
+            return (self.is_periodic,) * len(self.grid)
+        return self.is_periodic
 
     @property
     def tokens(self) -> tuple[int, ...]:
         """Tokens along each axis."""
         return tuple(-(-n // self.patch) for n in self.grid)
-
-
-class GridBlock(nn.Module):
-    """One state-space block: filters along all axes, gate, pointwise map, residual stream."""
-
-    def __init__(self, width: int, *, is_gated: bool) -> None:
-        super().__init__()
-        self.is_gated = is_gated
-        self.enter = nn.Linear(width, (3 if is_gated else 2) * width)  # W_b, W_2, W_g
-        self.mix = nn.Linear(width, width, bias=False)  # W_1
-        self.leave = nn.Linear(width, width)  # W_3
-
-    def forward(self, x: Tensor, filters: list[Tensor]) -> Tensor:
-        """Map (width, batch, *tokens), filtered by one kernel (width, n_lags) an axis."""
-        entered = channels(x, self.enter).chunk(3 if self.is_gated else 2)
-        filtered = entered[0]
-        for axis, kernel in enumerate(filters, start=2):
-            filtered = convolve(filtered, kernel, axis)
-        if self.is_gated:
-            filtered = filtered * entered[2]
-        hidden = functional.gelu(channels(filtered, self.mix) + entered[1])
-        return x + channels(hidden, self.leave)
 
 
 class GridAMO(nn.Module):
@@ -119,23 +79,7 @@ class GridAMO(nn.Module):
         width, cells = config.width, config.patch**config.n_dimensions
         n_inputs = config.n_features + config.n_dimensions
         self.lift = MLP(cells * config.n_features + config.n_dimensions, width, width)
-        self.banks = nn.ModuleList(
-            TransferBank(
-                config.n_blocks,
-                config.n_heads,
-                width,
-                config.n_poles,
-                n,
-                is_periodic=config.is_periodic,
-                poles=config.poles,
-                basis=config.basis,
-                directions=config.directions,
-            )
-            for n in config.tokens
-        )
-        self.blocks = nn.ModuleList(
-            GridBlock(width, is_gated=config.is_gated) for _ in range(config.n_blocks)
-        )
+        self.blocks = FilterBlocks(config, config.tokens, config.periodic_axes)
         if config.patch == 1:
             self.project = MLP(width, 2 * width, config.n_outputs)
         else:
@@ -151,18 +95,11 @@ class GridAMO(nn.Module):
     ) -> Tensor:
         """Return (batch, n_points, n_outputs); see :meth:`amo.model.AMO.forward`."""
         grid = self.config.grid
-        if queries is not None or mask is not None or points.shape[1] != math.prod(grid):
-            raise SettingsError(
-                f"this AMO knows functions on the grid {grid} only: it takes all of its points, no "
-                "queries and no padding"
-            )
+        require_whole_grid("this AMO", grid, points, queries, mask)
         values = features.unflatten(1, grid).movedim(-1, 0)
         places = points.unflatten(1, grid).movedim(-1, 0)
         tokens = torch.cat([self._fold(values), self._centres(places)])
-        x = channels(tokens, self.lift)
-        kernels = [bank(n) for bank, n in zip(self.banks, self.config.tokens, strict=True)]
-        for number, block in enumerate(self.blocks):
-            x = block(x, [kernel[number] for kernel in kernels])
+        x = self.blocks(channels(tokens, self.lift))
         if self.config.patch > 1:
             x = torch.cat([self._unfold(channels(x, self.unfold)), values, places])
         return channels(x, self.project).movedim(0, -1).flatten(1, len(grid))
@@ -204,13 +141,3 @@ class GridAMO(nn.Module):
         for axis, points in enumerate(config.grid, start=2):
             x = x.narrow(axis, 0, points)
         return x
-
-
-def channels(x: Tensor, layer: nn.Linear | MLP) -> Tensor:
-    """Apply a map of channels to the first axis: one matrix product without a copy."""
-    if isinstance(layer, MLP):
-        return channels(functional.gelu(channels(x, layer.first)), layer.last)
-    y = layer.weight @ x.flatten(1)
-    if layer.bias is not None:
-        y = y + layer.bias.unsqueeze(-1)
-    return y.unflatten(1, x.shape[1:])

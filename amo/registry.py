@@ -20,6 +20,7 @@ class Kind(NamedTuple):
 MODELS: Mapping[str, tuple[str, str, str]] = {
     "amo": ("amo.model", "AMO", "AMOConfig"),
     "amo-grid": ("amo.grid_model", "GridAMO", "GridAMOConfig"),
+    "amo-cloud": ("amo.cloud_model", "CloudAMO", "CloudAMOConfig"),
     "mlp": ("amo.baselines.mlp", "PointwiseMLP", "PointwiseMLPConfig"),
     "set-encoder": ("amo.baselines.set_encoder", "SetEncoder", "SetEncoderConfig"),
     "fno": ("amo.baselines.fno", "FNO", "FNOConfig"),

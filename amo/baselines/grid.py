@@ -1,6 +1,5 @@
 """What models on one regular grid share: lift, layers on the grid, project."""
 
-import math
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -11,6 +10,7 @@ from torch.nn import functional
 from amo.configuration import ModelConfig
 from amo.errors import SettingsError
 from amo.layers.feedforward import MLP
+from amo.layers.grids import check_axes, require_whole_grid
 from amo.layers.precision import at_least_float32, full_precision
 
 
@@ -52,11 +52,7 @@ class GridModel(nn.Module):
     ) -> Tensor:
         """Return (batch, n_points, n_outputs); see :meth:`amo.model.AMO.forward`."""
         grid = self.config.grid
-        if queries is not None or mask is not None or points.shape[1] != math.prod(grid):
-            raise SettingsError(
-                f"{type(self).__name__} knows functions on the grid {grid} only: it takes all of "
-                "its points, no queries and no padding"
-            )
+        require_whole_grid(type(self).__name__, grid, points, queries, mask)
         x = self.lift(torch.cat([features, points], dim=-1)).unflatten(1, grid).movedim(-1, 1)
         x = functional.pad(x, (0, self.config.padding) * len(grid))
         for layer in self.layers:
@@ -123,8 +119,7 @@ class ChannelsFirst(nn.Module):
 def check_grid(config: GridConfig, modes: int) -> tuple[int, ...]:
     """Return the grid as a tuple, refusing one that does not fit the settings."""
     grid = tuple(config.grid)
-    if len(grid) != config.n_dimensions or not 1 <= len(grid) <= 3:
-        raise SettingsError(f"a grid of {config.n_dimensions} axes is needed (1 to 3), got {grid}")
+    check_axes(grid, config.n_dimensions)
     if not 1 <= modes <= min(grid) // 2:
         raise SettingsError(f"modes must be 1 to half of the grid {grid}, got {modes}")
     return grid

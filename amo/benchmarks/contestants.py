@@ -19,6 +19,7 @@ from amo.training.loop import TrainingConfig
 _PAPER: Mapping[str, Mapping[str, Any]] = {
     "amo": {},
     "amo-grid": {"width": 128, "n_blocks": 8, "n_heads": 8},
+    "amo-cloud": {"width": 128, "n_blocks": 8, "n_heads": 8},
     "fno": {"width": 40},
     "f-fno": {},
     "u-fno": {"width": 40},
@@ -39,6 +40,7 @@ _SMALL: Mapping[str, Mapping[str, Any]] = {
         "state_size": 8,
     },
     "amo-grid": {},
+    "amo-cloud": {},
     "fno": {"width": 20},
     "f-fno": {"width": 40, "modes": 12},
     "u-fno": {"width": 20},
@@ -51,6 +53,7 @@ _SMALL: Mapping[str, Mapping[str, Any]] = {
 _SIZES = {"small": _SMALL, "paper": _PAPER}
 
 _TOKENS = 1_024  # of AMO on a grid: patches are the smallest that give no more
+_CLOUD_TOKENS = 144  # of AMO on a cloud, at most: a lattice of equal sides
 
 # AMO with one part changed, on 64 tokens; 32 poles just fit there, 64 do not.
 _BASE = {**_SMALL["amo"], "n_tokens": 64, "n_poles": 16}
@@ -88,6 +91,9 @@ def recipe_for(name: str, problem: Problem, size: Size = "small") -> Recipe:
     }
     if kind == "amo":  # all rivals but LNO see the input at every point
         settings = {"sees_input": problem.input_varies, **settings}
+    if kind == "amo-cloud":
+        side = int(_CLOUD_TOKENS ** (1.0 / problem.n_dimensions) + 1e-9)
+        settings |= {"tokens": (side,) * problem.n_dimensions}
     if is_grid_only(kind):
         if problem.grid is None:
             raise SettingsError(f"{name} knows grids only, and {problem.name} has none")
@@ -105,7 +111,10 @@ def _on_grid(kind: str, settings: Mapping[str, Any], problem: Problem) -> dict[s
             if math.prod(-(-n // p) for n in grid) <= _TOKENS
             and not (problem.is_periodic and any(n % p for n in grid))
         )
-        return {"patch": patch, "is_periodic": problem.is_periodic}
+        # one shift along one axis: the symbols of the problems in two dimensions have none
+        is_circle = problem.is_periodic and len(grid) == 1
+        delays = "adaptive" if is_circle else "none"
+        return {"patch": patch, "is_periodic": problem.is_periodic, "delays": delays}
     default = next(f.default for f in fields(kind_of(kind).config) if f.name == "modes")
     modes = min(settings.get("modes", default), min(grid) // 2)
     return {"modes": modes, **({"padding": 0} if problem.is_periodic else {})}

@@ -134,6 +134,26 @@ _ADVECTION = Problem(
     grid=(512,),
     is_periodic=True,
 )
+_ADVECTION_SPEEDS = Problem(
+    name="advection-speeds",
+    title="advection, each sample at its own speed, 256 points",
+    folder="advection-speeds",
+    read=OnGrid(("initial", "speed"), ("final",), (1.0,), is_periodic=True),
+    n_features=2,
+    n_dimensions=1,
+    grid=(256,),
+    is_periodic=True,
+)
+_HELMHOLTZ = Problem(
+    name="helmholtz",
+    title="waves with absorption, each sample at its own wavenumber, 256 points",
+    folder="helmholtz",
+    read=OnGrid(("source", "wavenumber"), ("field",), (1.0,), is_periodic=True),
+    n_features=2,
+    n_dimensions=1,
+    grid=(256,),
+    is_periodic=True,
+)
 _FRACTAL_DARCY = Problem(
     name="fractal-darcy",
     title="Darcy flow through rough rock, irregular points, k and f given",
@@ -147,6 +167,8 @@ REGENERATED = (
     _ELASTICITY,
     _NAVIER_STOKES,
     _ADVECTION,
+    _ADVECTION_SPEEDS,
+    _HELMHOLTZ,
     _FRACTAL_DARCY,
     replace(
         _FRACTAL_DARCY,

@@ -14,6 +14,10 @@ Blaschke factors of the half-plane become Blaschke factors of the disc, at the f
 p = 2i/h tan(ωh/2) for iω, up to a phase that is taken off. The kernels keep a factor 1 + p h/2,
 which is set to that of one reference grid, and so is γ. Thus H is one function of p on all grids:
 on a torus, a filter moves to a finer grid with an error of second order.
+
+On a torus a filter may also be delayed by a share d of the axis, H e^{-2πimd} at wavenumber m: the
+limit of Blaschke products of poles at zero, pure phase. Poles and delays are learned once, or
+predicted from each input (adaptive): then every sample has its own kernels.
 """
 
 import math
@@ -24,16 +28,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from amo import takenaka_malmquist as tm
+from amo.errors import SettingsError
+from amo.layers.feedforward import MLP
 from amo.layers.precision import at_least_float32, full_precision
 
-BankPoles = Literal["learned", "fixed", "random"]
+BankPoles = Literal["learned", "adaptive", "fixed", "random"]
+Delays = Literal["none", "learned", "adaptive"]
 BankBasis = Literal["orthogonal", "kernel"]
 _STENCIL = 3  # poles near zero at the start: a local stencil
 _NEAR_ZERO = 1.8  # their decay over one spacing: 2 is a pole at zero, a pure delay
 _TINY = 1e-12  # under a square root, for its gradient at a pole at zero
 _DENSE = 128  # points up to which a filter is applied as a matrix
 # An optimiser such as Adam moves every number alike: what is stored is divided by these.
-_COEFFICIENT_RATE, _POLE_RATE = 5.0, 3.0
+_COEFFICIENT_RATE, _POLE_RATE, _DELAY_RATE = 5.0, 3.0, 10.0
 
 
 class Poles(NamedTuple):
@@ -104,23 +111,33 @@ def kernels(coefficients: Tensor, found: tm.Complex) -> Tensor:
     return causal + by_direction[..., 1, :, :].flip(-1).roll(1, -1)
 
 
+def delayed(x: Tensor, delay: Tensor) -> Tensor:
+    """Move periodic functions (..., n) to the right by shares ``delay`` (...) of their period."""
+    n = x.shape[-1]
+    turns = delay.unsqueeze(-1) * torch.arange(n // 2 + 1, device=x.device, dtype=x.dtype)
+    phase = torch.polar(torch.ones_like(turns), -2.0 * math.pi * turns)
+    return torch.fft.irfft(torch.fft.rfft(x) * phase, n=n)
+
+
 def convolve(x: Tensor, kernel: Tensor, axis: int) -> Tensor:
     """Convolve x (width, batch, *grid) along one axis with kernels (width, n lags).
 
     With as many lags as points the convolution is circular; with twice as many it is linear.
+    Kernels (width, batch, n lags) are each sample's own.
     """
     n_points, n_lags = x.shape[axis], kernel.shape[-1]
     with full_precision(x):
         x, kernel = at_least_float32(x), at_least_float32(kernel)
         if n_points <= _DENSE:
             index = torch.arange(n_points, device=x.device)
-            matrix = kernel[:, (index[:, None] - index) % n_lags]
+            matrix = kernel[..., (index[:, None] - index) % n_lags]
             letters = "xyz"[: x.ndim - 2]
             here = letters[axis - 2]
             moved = letters.replace(here, "j")
-            return torch.einsum(f"c{here}j,cb{moved}->cb{letters}", matrix, x)
+            own = "cb" if kernel.ndim == 3 else "c"
+            return torch.einsum(f"{own}{here}j,cb{moved}->cb{letters}", matrix, x)
         spectrum = torch.fft.rfft(x, n=n_lags, dim=axis)
-        shape = [kernel.shape[0], *[1] * (x.ndim - 1)]
+        shape = [*kernel.shape[:-1], *[1] * (x.ndim + 1 - kernel.ndim)]
         shape[axis] = n_lags // 2 + 1
         gain = torch.fft.rfft(kernel).reshape(shape)
         return torch.fft.irfft(spectrum * gain, n=n_lags, dim=axis).narrow(axis, 0, n_points)
@@ -138,6 +155,9 @@ class TransferBank(nn.Module):
         halve from head to head.
     is_periodic
         Whether the axis is a torus.
+    poles, delays
+        Learned once, adaptive to a summary of the input, or left where they start: poles damped
+        modes or random, delays none. Delays need a torus.
     directions
         One (causal) or two.
     """
@@ -157,21 +177,32 @@ class TransferBank(nn.Module):
         *,
         is_periodic: bool,
         poles: BankPoles = "learned",
+        delays: Delays = "none",
         basis: BankBasis = "orthogonal",
         directions: Literal[1, 2] = 2,
     ) -> None:
         super().__init__()
+        if delays != "none" and not is_periodic:
+            raise SettingsError("a filter is delayed on a torus only")
         self.is_periodic, self.basis = is_periodic, basis
         decay, wavenumber = _start(n_heads, n_poles, n_points, poles)
         every = (n_blocks, n_heads, n_poles)
         self.register_buffer("reference", torch.tensor(float(n_points)))
         self.register_buffer("first_wavenumber", wavenumber.expand(every).clone())
         log_decay = torch.log(decay).expand(every) / _POLE_RATE
-        self._hold("log_decay", log_decay.clone(), learned=poles == "learned")
-        self._hold("turn", torch.zeros(every), learned=poles == "learned")
+        is_learned = poles in ("learned", "adaptive")
+        self._hold("log_decay", log_decay.clone(), learned=is_learned)
+        self._hold("turn", torch.zeros(every), learned=is_learned)
         shape = (n_blocks, n_heads, width // n_heads, n_poles, directions, 2)
         scale = 1.0 / math.sqrt(2.0 * directions * n_poles)
         self.coefficients = nn.Parameter(torch.randn(shape) * scale / _COEFFICIENT_RATE)
+        self.delay: Tensor | None = None
+        if delays != "none":
+            spread = torch.rand(n_blocks, width) - 0.5
+            spread[:, ::2] = 0.0  # every second channel starts where it is
+            self.delay = nn.Parameter(spread / _DELAY_RATE)
+        self.pole_shifts = Prediction(width, (*every, 2)) if poles == "adaptive" else None
+        self.delay_shifts = Prediction(width, (n_blocks, width)) if delays == "adaptive" else None
 
     def _hold(self, name: str, value: Tensor, *, learned: bool) -> None:
         if learned:
@@ -179,21 +210,55 @@ class TransferBank(nn.Module):
         else:
             self.register_buffer(name, value)
 
-    def poles(self) -> Poles:
-        """Return the poles of all blocks and heads, (n_blocks, n_heads, n_poles)."""
-        decay = torch.exp(_POLE_RATE * at_least_float32(self.log_decay))
-        return Poles(decay, self.first_wavenumber + decay * (_POLE_RATE * self.turn))
+    def poles(self, summary: Tensor | None = None) -> Poles:
+        """Return the poles of all blocks and heads, ([batch,] n_blocks, n_heads, n_poles).
 
-    def forward(self, n_points: int) -> Tensor:
-        """Return the kernels on a grid of so many points, (n_blocks, width, n_lags)."""
+        ``summary`` (batch, width) is what adaptive ones follow.
+        """
+        log_decay, turn = at_least_float32(self.log_decay), at_least_float32(self.turn)
+        if self.pole_shifts is not None:
+            shifts = at_least_float32(self.pole_shifts(_given(summary)))
+            log_decay, turn = log_decay + shifts[..., 0], turn + shifts[..., 1]
+        decay = torch.exp(_POLE_RATE * log_decay)
+        return Poles(decay, self.first_wavenumber + decay * (_POLE_RATE * turn))
+
+    def forward(self, n_points: int, summary: Tensor | None = None) -> Tensor:
+        """Return the kernels on a grid of so many points, (n_blocks, width, [batch,] n_lags)."""
         with full_precision(self.coefficients):
             spacing, n_lags = 1.0 / n_points, n_points * (1 if self.is_periodic else 2)
             ratio = n_points / self.reference
-            found = responses(self.poles(), spacing, n_lags, self.basis, ratio)
+            found = responses(self.poles(summary), spacing, n_lags, self.basis, ratio)
             if not self.is_periodic:  # later ones would be read as negative lags
                 found = _first(found[0], n_points), _first(found[1], n_points)
             coefficients = _COEFFICIENT_RATE * at_least_float32(self.coefficients)
-            return kernels(coefficients, found).flatten(1, 2)
+            kernel = kernels(coefficients, found).flatten(-3, -2)
+            if self.delay is not None:
+                delay = _DELAY_RATE * at_least_float32(self.delay)
+                if self.delay_shifts is not None:
+                    delay = delay + at_least_float32(self.delay_shifts(_given(summary)))
+                kernel = delayed(kernel, delay)
+            return kernel.movedim(0, -2) if kernel.ndim == 4 else kernel
+
+
+class Prediction(nn.Module):
+    """A prediction from a summary, shaped as the numbers that it shifts."""
+
+    def __init__(self, n_inputs: int, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.shape = shape
+        self.network = MLP(n_inputs, n_inputs, math.prod(shape))
+        nn.init.zeros_(self.network.last.weight)  # at first all inputs have the same filters
+        nn.init.zeros_(self.network.last.bias)
+
+    def forward(self, summary: Tensor) -> Tensor:
+        """Map (batch, n_inputs) to (batch, *shape)."""
+        return self.network(summary).unflatten(-1, self.shape)
+
+
+def _given(summary: Tensor | None) -> Tensor:
+    if summary is None:
+        raise SettingsError("adaptive filters need a summary of the input")
+    return summary
 
 
 def _first(response: Tensor, n: int) -> Tensor:

@@ -19,6 +19,7 @@ from amo.baselines.set_encoder import SetEncoderConfig
 from amo.baselines.transolver import TransolverConfig
 from amo.baselines.ufno import UFNOConfig
 from amo.checkpoint import Recipe
+from amo.cloud_model import CloudAMOConfig
 from amo.data.batch import Batch
 from amo.data.datasets import ArrayDataset
 from amo.grid_model import GridAMOConfig
@@ -36,6 +37,10 @@ TINY_GRID = {
 }  # fmt: skip
 TINY_TOKENS = {
     "n_features": 2, "n_dimensions": 2, "width": 8, "grid": (6, 4), "n_blocks": 2, "n_heads": 2,
+    "n_poles": 3,
+}  # fmt: skip
+TINY_CLOUD = {
+    "n_features": 2, "n_dimensions": 2, "width": 8, "tokens": (3, 4), "n_blocks": 2, "n_heads": 2,
     "n_poles": 3,
 }  # fmt: skip
 OPERATORS = {
@@ -80,6 +85,10 @@ OPERATORS = {
     "fno": Recipe(kind="fno", config=FNOConfig(**TINY_GRID)),
     "f-fno": Recipe(kind="f-fno", config=FFNOConfig(**TINY_GRID)),
     "u-fno": Recipe(kind="u-fno", config=UFNOConfig(**TINY_GRID)),
+    "cloud-amo": Recipe(kind="amo-cloud", config=CloudAMOConfig(**TINY_CLOUD)),
+    "cloud-amo-adaptive": Recipe(
+        kind="amo-cloud", config=CloudAMOConfig(**TINY_CLOUD, poles="adaptive")
+    ),
     "grid-amo": Recipe(kind="amo-grid", config=GridAMOConfig(**TINY_TOKENS)),
     "grid-amo-patched": Recipe(
         kind="amo-grid", config=GridAMOConfig(**TINY_TOKENS, patch=2, basis="kernel", directions=1)
@@ -88,10 +97,32 @@ OPERATORS = {
         kind="amo-grid",
         config=GridAMOConfig(**TINY_TOKENS, poles="fixed", is_periodic=True, is_gated=False),
     ),
+    "grid-amo-adaptive": Recipe(
+        kind="amo-grid",
+        config=GridAMOConfig(
+            **TINY_TOKENS, poles="adaptive", delays="adaptive", is_periodic=(True, False)
+        ),
+    ),
 }
 N_POINTS = 24  # of the grid
-GRID_ONLY = ("fno", "f-fno", "u-fno", "grid-amo", "grid-amo-patched", "grid-amo-fixed")
-AT_THEIR_POINTS = ("seeing-amo", "transolver", "transolver++", "lamo", "galerkin")
+GRID_ONLY = (
+    "fno",
+    "f-fno",
+    "u-fno",
+    "grid-amo",
+    "grid-amo-patched",
+    "grid-amo-fixed",
+    "grid-amo-adaptive",
+)
+AT_THEIR_POINTS = (
+    "seeing-amo",
+    "cloud-amo",
+    "cloud-amo-adaptive",
+    "transolver",
+    "transolver++",
+    "lamo",
+    "galerkin",
+)
 AT_QUERIES = tuple(name for name in OPERATORS if name not in (*GRID_ONLY, *AT_THEIR_POINTS))
 
 

@@ -36,6 +36,16 @@ EXAMPLES: dict[str, Arrays] = {  # two samples of each problem, smaller than in 
     "elasticity": {"points": numbers(2, 9, 2), "stress": numbers(2, 9)},
     "navier-stokes": {"vorticity": numbers(2, 4, 4, 11)},
     "advection": {"initial": numbers(2, 8), "final": numbers(2, 8)},
+    "advection-speeds": {
+        "initial": numbers(2, 8),
+        "speed": numbers(2, 8),
+        "final": numbers(2, 8),
+    },
+    "helmholtz": {
+        "source": numbers(2, 8),
+        "wavenumber": numbers(2, 8),
+        "field": numbers(2, 8),
+    },
     "fractal-darcy": {
         "points": numbers(2, 9, 2),
         "log_permeability": numbers(2, 9),

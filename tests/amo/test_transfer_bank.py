@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,18 @@ import torch
 from scipy import signal
 from torch import Tensor
 
+from amo.errors import SettingsError
 from amo.grid_model import GridAMO, GridAMOConfig
 from amo.layers import transfer_bank
-from amo.layers.transfer_bank import Poles, TransferBank, bound, convolve, kernels, responses
+from amo.layers.transfer_bank import (
+    Poles,
+    TransferBank,
+    bound,
+    convolve,
+    delayed,
+    kernels,
+    responses,
+)
 from amo.transfer_function import transfer_function
 
 N = 256
@@ -182,15 +192,120 @@ def test_a_filter_moves_to_a_finer_grid_with_an_error_of_second_order() -> None:
     assert orders.numpy() == pytest.approx(2.0, abs=0.1)
 
 
-def test_gradients_of_a_bank_are_right() -> None:
+def test_a_delay_moves_waves_and_is_the_limit_of_blaschke_factors() -> None:
+    x = torch.arange(N, dtype=torch.float64) / N
+    wave = torch.sin(2.0 * math.pi * 5 * x)
+    moved = delayed(wave, torch.tensor(0.123, dtype=torch.float64))
+    assert torch.allclose(moved, torch.sin(2.0 * math.pi * 5 * (x - 0.123)), atol=1e-12)
+    # each factor (1 - s h/2) / (1 + s h/2) of a decay 2/h is a delay of one sample: a pole at zero
+    delays = responses(poles_at(np.zeros(6)), 1.0 / N, N)[0][-1]
+    pulse = torch.zeros(N, dtype=torch.float64)
+    pulse[0] = 1.0
+    assert torch.allclose(
+        delays, delayed(pulse, torch.tensor(5.0 / N, dtype=torch.float64)), atol=2e-6
+    )
+
+
+def test_factors_with_more_and_more_poles_tend_to_a_delay() -> None:
+    """m Blaschke factors of decay 2m/d tend to e^{-sd}, with an error of second order in 1/m."""
+    d, waves, n = 0.3, 2, 4096
+    moved = delayed(torch.eye(1, n, dtype=torch.float64)[0], torch.tensor(d, dtype=torch.float64))
+    limit = torch.fft.fft(moved)[waves]
+    errors = []
+    for m in (8, 16, 32):
+        decay = torch.full((m + 1,), 2.0 * m / d, dtype=torch.float64)
+        real, imaginary = responses(Poles(decay, torch.zeros_like(decay)), 1.0 / n, n)
+        spectrum = torch.fft.fft(torch.complex(real, imaginary))[:, waves]
+        errors.append(float((spectrum[m] / spectrum[0] - limit).abs()))  # m factors
+    orders = np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
+    assert orders == pytest.approx(2.0, abs=0.1)
+
+
+def test_one_learned_delay_holds_a_translation_exactly() -> None:
+    bank = TransferBank(1, 1, 1, 2, N, is_periodic=True, delays="learned", directions=1).double()
+    with torch.no_grad():
+        # a pole at zero, and nothing of the second one
+        bank.log_decay.fill_(math.log(2.0 * N) / transfer_bank._POLE_RATE)
+        bank.first_wavenumber.zero_()
+        bank.coefficients.zero_()
+        bank.coefficients[..., 0, 0, 0] = 1.0 / transfer_bank._COEFFICIENT_RATE
+        assert bank.delay is not None
+        bank.delay.fill_(0.3 / transfer_bank._DELAY_RATE)
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.normal(size=(1, 1, N)))
+    expected = delayed(x, torch.tensor(0.3, dtype=torch.float64))
+    assert torch.allclose(convolve(x, bank(N)[0], 2), expected, atol=1e-5)  # γ: one up to 1e-6
+
+
+@pytest.mark.parametrize("n", [16, 200])  # as a matrix, and by Fourier transform
+@pytest.mark.parametrize("axis", [2, 3])
+def test_kernels_of_each_sample_do_to_it_what_they_do_alone(n: int, axis: int) -> None:
+    x = torch.randn(3, 2, *((n, 5) if axis == 2 else (5, n)), dtype=torch.float64)
+    kernel = torch.randn(3, 2, 2 * n, dtype=torch.float64)
+    both = convolve(x, kernel, axis)
+    for sample in range(2):
+        alone = convolve(x[:, sample : sample + 1], kernel[:, sample], axis)
+        assert torch.allclose(both[:, sample : sample + 1], alone, atol=1e-11)
+
+
+def test_adaptive_filters_start_as_the_learned_ones_and_then_follow_the_input() -> None:
     torch.manual_seed(0)
-    bank = TransferBank(1, 1, 2, 3, 6, is_periodic=False).double()
+    bank = TransferBank(2, 2, 4, 4, 16, is_periodic=True, poles="adaptive", delays="adaptive")
+    summary = torch.randn(3, 4)
+    found = bank(16, summary)
+    assert found.shape == (2, 4, 3, 16)
+    assert torch.allclose(found[:, :, 0], found[:, :, 1], atol=1e-6)
+    for prediction in (bank.pole_shifts, bank.delay_shifts):
+        assert prediction is not None
+        torch.nn.init.normal_(prediction.network.last.weight)
+    moved = bank(16, summary)
+    assert not torch.allclose(moved[:, :, 0], moved[:, :, 1], atol=1e-2)
+    assert (bank.poles(summary).on(1.0 / 16).square().sum(-1) < 1.0).all()
+    assert torch.allclose(bank(16, summary[1:])[:, :, 0], moved[:, :, 1], atol=1e-6)
+    with pytest.raises(SettingsError, match="summary"):
+        bank(16)
+
+
+def test_only_a_torus_has_delays() -> None:
+    with pytest.raises(SettingsError, match="torus"):
+        TransferBank(1, 1, 2, 2, 8, is_periodic=False, delays="learned")
+    mixed = GridAMOConfig(
+        n_features=1, n_dimensions=2, grid=(8, 6), width=4, n_heads=2,
+        is_periodic=(True, False), delays="learned",
+    )  # fmt: skip
+    delays = [name for name, _ in GridAMO(mixed).named_parameters() if "delay" in name]
+    assert delays == ["blocks.banks.0.delay"]
+    with pytest.raises(SettingsError, match="each axis"):
+        replace(mixed, is_periodic=(True,))
+
+
+def test_on_mixed_axes_only_the_closed_one_moves_with_its_points() -> None:
+    torch.manual_seed(0)
+    config = GridAMOConfig(
+        n_features=1, n_dimensions=2, grid=(8, 6), width=4, n_heads=2, is_periodic=(True, False)
+    )
+    model = GridAMO(config).double()
+    places = torch.zeros(1, 48, 2).double()
+    x = torch.randn(1, 8, 6, 1).double()
+
+    def image(x: Tensor) -> Tensor:
+        return model(places, x.flatten(1, 2)).unflatten(1, (8, 6))
+
+    assert torch.allclose(image(x.roll(3, 1)), image(x).roll(3, 1), atol=1e-12)
+    assert not torch.allclose(image(x.roll(3, 2)), image(x).roll(3, 2), atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["learned", "adaptive"])
+def test_gradients_of_a_bank_are_right(kind: Literal["learned", "adaptive"]) -> None:
+    torch.manual_seed(0)
+    bank = TransferBank(1, 1, 2, 3, 6, is_periodic=True, poles=kind, delays=kind).double()
     leaves = [p.detach().clone().requires_grad_() for p in bank.parameters()]
     names = [name for name, _ in bank.named_parameters()]
+    summary = torch.randn(2, 2, dtype=torch.float64)
 
     def kernel(*values: Tensor) -> Tensor:
         found: Tensor = torch.func.functional_call(
-            bank, dict(zip(names, values, strict=True)), (6,)
+            bank, dict(zip(names, values, strict=True)), (6, summary)
         )
         return found
 
