@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from amo import results
-from amo.benchmarks.contestants import ABLATIONS, RIVALS
+from amo.benchmarks.contestants import ABLATIONS
 from amo.files import sha256_of
 from amo.results import Row, Table
 from pricing.analysis import fuzz
@@ -128,8 +128,8 @@ def test_option_table_is_complete_and_meets_its_bar() -> None:
     rows = rows_of("options")
     five = ("amo", "fno", "lno", "transolver", "lamo")
     wanted = {f"raw/{model}/{seed}" for model in five for seed in range(3)}
-    measured = [model for model in RIVALS if model != "amo-grid"]  # that has grids.json so far
-    wanted |= {f"{coding}/{model}/0" for coding in ("raw", "scaled") for model in measured}
+    nine = (*five, "f-fno", "u-fno", "transolver++", "galerkin")
+    wanted |= {f"{coding}/{model}/0" for coding in ("raw", "scaled") for model in nine}
     assert wanted <= rows.keys()
     scored = {key: row for key, row in rows.items() if key.startswith("scaled")}
     assert scored["scaled/amo/0"].relative_l2 <= 6e-4
