@@ -5,7 +5,7 @@ S^i aggregation, Q projection; M n_tokens, D width, N n_blocks, a_k poles, B_k b
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from amo import takenaka_malmquist as tm
 from amo.errors import SettingsError
+from amo.jets import Jet
 from amo.layers.aggregation import aggregate
 from amo.layers.attention import CrossAttention
 from amo.layers.feedforward import anchor_spacing
@@ -201,6 +202,12 @@ class AMO(nn.Module):
         if self.trunk is None:
             return self._attend(queries, latent)
         return self.trunk(queries, latent, turns, along)
+
+    def jet(self, latent: Tensor, queries: Jet, turns: Mapping[int, Tensor]) -> Jet:
+        """Return values at query points with derivatives, as :class:`Trunk` does."""
+        if self.trunk is None:
+            raise SettingsError("an AMO that attends has no jets")
+        return self.trunk.jet(queries, latent, turns)
 
     def _attend(self, queries: Tensor, latent: Tensor, features: Tensor | None = None) -> Tensor:
         """Answer by attention from queries to tokens."""

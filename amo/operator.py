@@ -1,20 +1,21 @@
 """An operator in physical units: a model between normalisers that travel with its weights."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from amo import jets
 from amo.configuration import Link, ModelConfig
 from amo.data.batch import Batch, Normaliser
 from amo.errors import SettingsError
+from amo.jets import Jet
 
-_LINKS: dict[Link, Callable[[Tensor], Tensor]] = {
+_LINKS: dict[Link, Callable[[Any], Any]] = {  # of tensors and of jets
     "identity": lambda x: x,
-    "softplus": functional.softplus,
-    "sigmoid": torch.sigmoid,
+    "softplus": jets.softplus,
+    "sigmoid": jets.sigmoid,
 }
 
 
@@ -103,6 +104,18 @@ class Operator(nn.Module):
         moved = {} if turns is None else {"turns": turns, "along": along}
         output = decode(latent, self.queries(queries), chunk=chunk, **moved)
         return self._answer(output, scale, gap, offset)
+
+    def jet(self, latent: Tensor, queries: Jet, turns: Mapping[int, Tensor]) -> Jet:
+        """Return the image at query points with its derivatives, where the operator :attr:`turns`.
+
+        ``turns`` are the derivatives of the encoding in the directions that it changes in; no
+        second derivative may be asked for in these. Nothing is kept for a backward pass.
+        """
+        carried: Callable[..., Jet] = self.model.jet  # type: ignore[assignment]
+        with torch.no_grad():
+            output = carried(latent, self.queries(queries), turns)
+            answer: Jet = _LINKS[self.link](self.values.inverse(output))
+        return answer
 
     @property
     def turns(self) -> bool:

@@ -5,13 +5,16 @@ is what anybody would try first on a function of two numbers and a few coordinat
 """
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from amo import jets
 from amo.errors import SettingsError
+from amo.jets import Jet
 from amo.layers.modulated import in_chunks
 
 
@@ -108,3 +111,14 @@ class PointwiseMLP(nn.Module):
         if turns is not None and along is not None:
             beside = beside + along @ turns
         return self.layers(torch.cat([beside, queries], dim=-1))
+
+    def jet(self, latent: Tensor, queries: Jet, turns: Mapping[int, Tensor]) -> Jet:
+        """Return values at query points with derivatives; see :meth:`amo.model.AMO.jet`."""
+        beside = queries.parts.new_zeros((*queries.parts.shape[:-1], latent.shape[-1]))
+        beside[0] = latent.unsqueeze(1)
+        for direction, turn in turns.items():
+            beside[1 + direction] = turn.unsqueeze(1)
+        x = queries.of(torch.cat([beside, queries.parts], dim=-1))
+        for layer in self.layers:
+            x = jets.affine(layer, x) if isinstance(layer, nn.Linear) else jets.gelu_(x)
+        return x

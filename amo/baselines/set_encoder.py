@@ -5,12 +5,14 @@ state-space blocks: a network of every point, their mean, and a network of that 
 "Deep sets") in front of the same trunk.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from amo.errors import SettingsError
+from amo.jets import Jet
 from amo.layers.feedforward import MLP
 from amo.layers.modulated import ModulationKind, Modulator, Trunk, in_chunks
 
@@ -99,3 +101,7 @@ class SetEncoder(nn.Module):
         if chunk is not None and queries.shape[1] > chunk:
             return in_chunks(self.decode, latent, queries, chunk, turns, along)
         return self.trunk(queries, latent, turns, along)
+
+    def jet(self, latent: Tensor, queries: Jet, turns: Mapping[int, Tensor]) -> Jet:
+        """Return values at query points with derivatives; see :meth:`amo.model.AMO.jet`."""
+        return self.trunk.jet(queries, latent, turns)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from amo.data.format import Arrays
+from amo.jets import Number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,11 +159,11 @@ class Normaliser(nn.Module):
         self.shift: Tensor
         self.scale: Tensor
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Scale (..., n_channels)."""
+    def forward(self, x: Number) -> Number:
+        """Scale (..., n_channels), a tensor or a jet."""
         return (x - self.shift) / self.scale
 
-    def inverse(self, x: Tensor) -> Tensor:
+    def inverse(self, x: Number) -> Number:
         """Undo the scaling."""
         return x * self.scale + self.shift
 

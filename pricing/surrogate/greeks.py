@@ -1,11 +1,17 @@
-"""Derivatives of a network's answers: backwards through the decoder, by differences in states."""
+"""Derivatives of a network's answers.
+
+A network with jets carries them forwards beside the value, in one pass. Others are differentiated
+backwards through the decoder, and by differences in float64 through the encoder.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from amo.arrays import FloatArray
+from amo.jets import Jet
 from pricing.surrogate.encoding import rate_slope
 from pricing.surrogate.network import STEP, Network, Rows
 
@@ -23,31 +29,72 @@ DERIVATIVES: dict[str, tuple[str, ...]] = {
     "volga": ("vv",),
     "charm": ("ST",),
 }
+_FIELDS = {"S": "spot", "v": "volatility", "T": "expiry", "r": "rate", "q": "dividend_yield"}
 
 
 def differentiate(
     network: Network, rows: Rows, latent: Tensor, turned: dict[str, Tensor], wanted: Sequence[str]
 ) -> dict[str, FloatArray]:
     """Return the wanted derivatives of the value above the closed form, (states, rows) each."""
-    leaves = {
-        "S": rows.spot,
-        "v": rows.volatility,
-        "T": rows.expiry,
-        "r": rows.rate,
-        "q": rows.dividend_yield,
+    if not network.has_jets:
+        return _backwards(network, rows, latent, turned, wanted)
+    slopes = {
+        letter: (pair[0] - pair[1]) / (2.0 * STEP) * _like(rate_slope(_rate(rows, letter)), pair[0])
+        for letter, pair in turned.items()
     }
+    return _forwards(network, rows, latent, slopes, wanted)
+
+
+def _rate(rows: Rows, letter: str) -> Tensor:
+    """Return the rate that a letter stands for, of each state."""
+    rate: Tensor = getattr(rows, _FIELDS[letter])[:, 0]
+    return rate
+
+
+def _like(factor: Tensor, encoding: Tensor) -> Tensor:
+    """Return a number of each state, shaped to multiply its encoding."""
+    return factor.view(-1, *[1] * (encoding.ndim - 1))
+
+
+def _forwards(
+    network: Network,
+    rows: Rows,
+    latent: Tensor,
+    slopes: dict[str, Tensor],
+    wanted: Sequence[str],
+) -> dict[str, FloatArray]:
+    """Differentiate in one pass; ``slopes`` are those of encodings in their rates."""
+    letters = sorted(set("".join(wanted)))
+    place = {letter: number for number, letter in enumerate(letters)}
+    names = [name for name in wanted if len(name) > 1]
+    pairs = tuple((place[name[0]], place[name[1]]) for name in names)
+    moved: dict[str, Any] = {
+        _FIELDS[letter]: Jet.variable(
+            getattr(rows, _FIELDS[letter]), place[letter], len(letters), pairs
+        )
+        for letter in letters
+    }
+    turns = {place[letter]: slope.to(network.dtype) for letter, slope in slopes.items()}
+    found = network.jet(rows._replace(**moved), latent, turns)
+    slope = {name: found.first(place[name]) for name in wanted if len(name) == 1}
+    bend = {name: found.second(number) for number, name in enumerate(names)}
+    return {name: tensor.cpu().numpy() for name, tensor in (slope | bend).items()}
+
+
+def _backwards(
+    network: Network, rows: Rows, latent: Tensor, turned: dict[str, Tensor], wanted: Sequence[str]
+) -> dict[str, FloatArray]:
+    leaves = {letter: getattr(rows, field) for letter, field in _FIELDS.items()}
     for letter in set("".join(wanted)):
         leaves[letter].requires_grad_()
     found: dict[str, Tensor] = {}
     letters = sorted({name[0] for name in wanted})
-    turns, along = _turns(network, turned, rows)
-    further = [] if along is None else [along]
     slopes = torch.autograd.grad(
-        network.above(network.differentiable, rows, latent, turns, along).sum(),
-        [*(leaves[letter] for letter in letters), *further],
+        network.above(network.differentiable, rows, latent).sum(),
+        [leaves[letter] for letter in letters],
         create_graph=any(len(name) > 1 for name in wanted),
     )
-    for letter, slope in zip(letters, slopes, strict=False):
+    for letter, slope in zip(letters, slopes, strict=True):
         found[letter] = slope
         seconds = [name for name in wanted if len(name) > 1 and name[0] == letter]
         if seconds:
@@ -56,36 +103,17 @@ def differentiate(
             )
             found.update(zip(seconds, curvatures, strict=True))
     still = Rows(*(tensor.detach() for tensor in rows))
-    for number, (letter, pair) in enumerate(turned.items()):
+    for letter, pair in turned.items():
         rate = leaves[letter].detach()
-        if along is None:
-            through = _between(network, still, pair)
-        else:
-            through = slopes[-1][..., number].detach()
-        found[letter] = found[letter] + rate_slope(rate) * through
+        found[letter] = found[letter] + rate_slope(rate) * _between(network, still, pair)
     return {name: found[name].detach().cpu().numpy() for name in wanted}
-
-
-def _turns(
-    network: Network, turned: dict[str, Tensor], rows: Rows
-) -> tuple[Tensor | None, Tensor | None]:
-    """Return how encodings change with their states, and zeros to differentiate in.
-
-    None for operators whose queries share one encoding.
-    """
-    if not turned or not network.differentiable.turns:
-        return None, None
-    slopes = [(pair[0] - pair[1]) / (2.0 * STEP) for pair in turned.values()]
-    turns = torch.stack(slopes, dim=1).to(network.dtype)
-    return turns, turns.new_zeros((*rows.spot.shape, len(turned)), requires_grad=True)
 
 
 def _between(network: Network, rows: Rows, pair: Tensor) -> Tensor:
     """Return the derivative of :meth:`Network.above` in the code of a rate, through its encoding.
 
-    A central difference in float64, exact to about eight digits, for operators that attend to
-    their encoding. Torch's forward mode is shared by all threads, and a second backward pass costs
-    as much.
+    A central difference in float64, exact to about eight digits. Torch's forward mode is shared by
+    all threads, and a second backward pass costs as much.
     """
     with torch.no_grad():
         forth, back = (network.above(network.double, rows, latent) for latent in pair)

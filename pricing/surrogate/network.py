@@ -1,14 +1,16 @@
 """A trained operator applied to options: encodings of market states, and values above a formula."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from amo import jets
 from amo.arrays import BoolArray, FloatArray
+from amo.jets import Jet
 from amo.operator import Operator, smaller_of
 from pricing import bounds
 from pricing.options import Options
@@ -21,14 +23,14 @@ STEP = 2.0**-13  # of the input function, for its derivative in float64; exact i
 
 
 class Rows(NamedTuple):
-    """The terms of options as tensors (states, rows)."""
+    """The terms of options as tensors (states, rows), or jets of them."""
 
-    spot: Tensor
-    strike: Tensor
-    expiry: Tensor
-    rate: Tensor
-    dividend_yield: Tensor
-    volatility: Tensor
+    spot: Any
+    strike: Any
+    expiry: Any
+    rate: Any
+    dividend_yield: Any
+    volatility: Any
     is_call: Tensor
 
 
@@ -118,25 +120,29 @@ class Network:
         """Return the terms of a pack's options, on the device of the weights."""
         return Rows(*(torch.from_numpy(term[pack.rows]).to(self.device) for term in options.terms))
 
-    def above(
-        self,
-        operator: Operator,
-        rows: Rows,
-        latent: Tensor,
-        turns: Tensor | None = None,
-        along: Tensor | None = None,
-    ) -> Tensor:
-        """Return the values of options (states, rows) above the closed form.
-
-        ``turns`` and ``along`` as :meth:`amo.operator.Operator.decode` takes them.
-        """
+    def above(self, operator: Operator, rows: Rows, latent: Tensor) -> Tensor:
+        """Return the values of options (states, rows) above the closed form."""
         put, unit = mirrored(*rows, torch)
         queries = self.coding.queries(put, torch).to(latent.dtype)
-        answer = operator.decode(latent, queries, turns=turns, along=along).squeeze(-1).double()
+        answer = operator.decode(latent, queries).squeeze(-1).double()
         value = self.coding.scale(put, torch) * answer
         if self.coding.gap is not None:
             value = smaller_of(value, self.coding.gap(put, torch))
         worth: Tensor = unit * value
+        return worth
+
+    @property
+    def has_jets(self) -> bool:
+        """Whether :meth:`jet` gives values with their derivatives."""
+        return self.operator.turns and self.coding.gap is None
+
+    def jet(self, rows: Rows, latent: Tensor, turns: Mapping[int, Tensor]) -> Jet:
+        """Return :meth:`above` of rows that are jets, with ``turns`` as the operator takes them."""
+        put, unit = mirrored(*rows, jets)
+        queries = self.coding.queries(put, jets).map(lambda parts: parts.to(latent.dtype))
+        answer = self.operator.jet(latent, queries, turns)
+        value = self.coding.scale(put, jets) * answer.map(lambda parts: parts.squeeze(-1).double())
+        worth: Jet = unit * value
         return worth
 
     def priced(self, options: Options, above: FloatArray) -> FloatArray:

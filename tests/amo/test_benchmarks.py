@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -257,7 +257,7 @@ def test_amo_moves_to_a_finer_grid_with_its_filters() -> None:
     recipe = recipe_for("amo-grid", replace(RAW, is_periodic=True))
     operator = build(recipe)
     other = tables.moved(operator, recipe, (2 * SIDE, 2 * SIDE))
-    banks = operator.model.blocks.banks, other.model.blocks.banks
+    banks = [cast("Any", one.model).blocks.banks for one in (operator, other)]
     for coarse, fine in zip(*banks, strict=True):
         assert torch.equal(coarse.poles().decay, fine.poles().decay)
         one, two = (
