@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: app test pytest lint format bench measure benchmarks screenshots data models wheel docs clean help
+.PHONY: app test pytest lint format bench measure benchmarks paper screenshots data models wheel docs clean help
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -76,6 +76,8 @@ SETS := darcy elasticity advection advection-speeds helmholtz brusselator fracta
 PHYSICS := $(SETS) navier-stokes
 GRIDS := darcy,advection,reaction-diffusion,navier-stokes
 PROBLEMS := darcy,elasticity,advection,advection-speeds,helmholtz,brusselator,fractal-darcy,fractal-darcy-hidden,reaction-diffusion,navier-stokes
+EVERY := amo,amo-grid,amo-cloud,fno,lno,transolver,lamo,$(REST)
+comma := ,
 OPTIONS := $(BIN)/python -m amo bench options --minutes 2
 RECORD := docs/results
 benchmarks: $(STAMP)  ## all tables of models, into docs; hours, resumable, rows that are there stay
@@ -103,6 +105,20 @@ benchmarks: $(STAMP)  ## all tables of models, into docs; hours, resumable, rows
 	$(BIN)/python -m pricing bench rivals --problem american-market --minutes 1.5 \
 	    --json $(RECORD)/market_rivals.json
 	$(BIN)/python -m app report
+
+DEVICE ?= auto
+EPOCHS ?= 500
+PAPER := --size paper --epochs $(EPOCHS) --batch-size 16 --points all --learning-rate 0.0002 \
+    --device $(DEVICE)
+OFFICIAL ?=
+paper: $(STAMP)  ## the paper's tables as printed: its sizes, 500 epochs, for a GPU; DEVICE=cuda
+	$(BIN)/python -m data_gen paper-options
+	set -e; for name in $(PHYSICS); do $(BIN)/python -m data_gen $$name; done
+	$(BIN)/python -m amo bench options $(PAPER) --models $(EVERY) --codings raw \
+	    --out runs/paper/options --json $(RECORD)/paper_options.json
+	$(BIN)/python -m amo bench physics $(PAPER) --models $(EVERY) \
+	    --problems $(PROBLEMS)$(if $(OFFICIAL),$(comma)$(OFFICIAL)) \
+	    --out runs/paper/physics --json $(RECORD)/paper_physics.json
 
 docs: $(STAMP)  ## the API reference and the guides, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

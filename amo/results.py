@@ -40,14 +40,16 @@ class Budget:
 
     Attributes
     ----------
-    minutes, steps
-        One of them: minutes of training steps, validation not counted, or a number of steps.
+    minutes, steps, epochs
+        One of them: minutes of training steps, validation not counted, a number of steps, or of
+        passes over the training split.
     size
         Of all models: for two cores, or as in their papers.
     batch_size
         Samples in a step.
     n_points
-        Random points of a sample that models over points see in a step; models on a grid need all.
+        Random points of a sample that models over points see in a step, None for all; models on a
+        grid need all.
     optimizer, learning_rate
         ``adamw`` or ``soap``, with warm-up and a cosine to zero.
     further_rates
@@ -56,17 +58,19 @@ class Budget:
 
     minutes: float | None = None
     steps: int | None = None
+    epochs: int | None = None
     size: Size = "small"
     batch_size: int = 8
-    n_points: int = 1024
+    n_points: int | None = 1024
     optimizer: Literal["adamw", "soap"] = "adamw"
     learning_rate: float = 1e-3
     further_rates: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.minutes is None) == (self.steps is None):
-            raise SettingsError("a budget is minutes or steps: give one of them")
-        if (self.minutes or self.steps or 0) <= 0:
+        given = [x for x in (self.minutes, self.steps, self.epochs) if x is not None]
+        if len(given) != 1:
+            raise SettingsError("a budget is minutes, steps or epochs: give one of them")
+        if given[0] <= 0:
             raise SettingsError("a budget must be positive")
 
 
@@ -88,7 +92,8 @@ class Row:
     ``diverged`` says what happened to a model that has no scores. ``regions`` are root mean square
     errors in parts of the domain, ``further`` the scores on more test splits. Seconds and minutes
     count training steps only, ``wall_minutes`` validation too. ``validation`` has the relative L2
-    on validation by learning rate, where several were tried.
+    on validation by learning rate, where several were tried, and ``curve`` how it fell: pairs of
+    minutes of steps and relative L2 on validation.
     """
 
     parameters: int
@@ -106,6 +111,7 @@ class Row:
     wall_minutes: float = 0.0
     seconds_per_epoch: float = 0.0
     validation: dict[str, float] = field(default_factory=dict)
+    curve: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def relative_l2(self) -> float:

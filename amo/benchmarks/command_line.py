@@ -5,12 +5,15 @@ import math
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amo.command_line import add_json, count, publish, say
 from amo.errors import SettingsError
 from amo.files import make_folder
 from amo.results import RESULTS
+
+if TYPE_CHECKING:
+    from amo.benchmarks.table import Entry
 
 EXAMPLES = """examples:
   python -m data_gen paper-options
@@ -77,7 +80,20 @@ def _add_table(parser: argparse.ArgumentParser, name: str, data: str) -> None:
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--minutes", type=float, metavar="M", help="of training, for every row")
     budget.add_argument("--steps", type=int, metavar="N", help="for every row, instead")
+    budget.add_argument(
+        "--epochs", type=count, metavar="N", help="passes over the training split, instead"
+    )
     parser.add_argument("--size", default="small", choices=("small", "paper"))
+    parser.add_argument(
+        "--batch-size", type=count, default=8, metavar="N", help="samples in a step, default 8"
+    )
+    parser.add_argument(
+        "--points", type=_points, default=1024, metavar="N|all",
+        help="random points of a sample in a step, for models over points; default 1024",
+    )  # fmt: skip
+    parser.add_argument(
+        "--estimate", action="store_true", help="only say what the rows would cost: hours, memory"
+    )
     parser.add_argument("--optimizer", default="adamw", choices=("adamw", "soap"))
     parser.add_argument(
         "--learning-rate", type=_rates, default=(1e-3,), metavar="X[,Y…]",
@@ -125,6 +141,8 @@ def _bench_options(args: argparse.Namespace) -> int:
         for seed in range(args.seeds)
         for model in args.models.split(",")
     ]
+    if _is_only_estimated(args, entries):
+        return 0
     table = run(
         entries,
         _budget(args),
@@ -164,6 +182,8 @@ def _bench_physics(args: argparse.Namespace) -> int:
         for model in models
         if is_possible(model, PROBLEMS[name])
     ]
+    if _is_only_estimated(args, entries):
+        return 0
     table = run(entries, _budget(args), quoted=QUOTED, **_table_arguments(args))
     if args.pictures is not None:
         from amo.benchmarks.plots import draw_problem, drawable
@@ -182,7 +202,8 @@ def _bench_ablations(args: argparse.Namespace) -> int:
 
     problem = {"raw": options.RAW, "scaled": options.SCALED}[args.coding]
     entries = [Entry(problem, name, seed) for seed in range(args.seeds) for name in ABLATIONS]
-    run(entries, _budget(args), **_table_arguments(args))
+    if not _is_only_estimated(args, entries):
+        run(entries, _budget(args), **_table_arguments(args))
     return 0
 
 
@@ -192,11 +213,19 @@ def _budget(args: argparse.Namespace) -> Any:  # noqa: ANN401  # imported when n
     return Budget(
         minutes=args.minutes,
         steps=args.steps,
+        epochs=args.epochs,
         size=args.size,
+        batch_size=args.batch_size,
+        n_points=args.points,
         optimizer=args.optimizer,
         learning_rate=args.learning_rate[0],
         further_rates=args.learning_rate[1:],
     )
+
+
+def _points(text: str) -> int | None:
+    """Read a number of points, or all of them."""
+    return None if text == "all" else count(text)
 
 
 def _rates(text: str) -> tuple[float, ...]:
@@ -208,6 +237,16 @@ def _rates(text: str) -> tuple[float, ...]:
     if not all(0 < rate < math.inf for rate in rates) or len(set(rates)) < len(rates):
         raise argparse.ArgumentTypeError("learning rates are above zero, each given once")
     return rates
+
+
+def _is_only_estimated(args: argparse.Namespace, entries: "list[Entry]") -> bool:
+    """Say what the rows will cost if that was asked for, or if they will take long."""
+    if not (args.estimate or args.epochs):
+        return False
+    from amo.benchmarks.estimate import as_text, estimates
+
+    say(as_text(estimates(entries, _budget(args), args.data, args.device)))
+    return bool(args.estimate)
 
 
 def _table_arguments(args: argparse.Namespace) -> dict[str, Any]:

@@ -6,6 +6,7 @@ the same number of them. The best weights are chosen on validation and the test 
 at the end. A stopped table resumes at the row and the step where it stopped.
 """
 
+import json
 import math
 import multiprocessing
 import re
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import torch
@@ -35,8 +36,10 @@ from amo.training import distributed
 from amo.training.distributed import Workers
 from amo.training.evaluation import evaluate
 from amo.training.loop import DivergedError, TrainingConfig
+from amo.training.state import LOG
 
 _VALIDATIONS = 5
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def run(
             continue
         say(f"[{number}/{len(wanted)}] {entry.key}")
         try:
-            row = _in_a_process(_train_and_score, entry, budget, data, out, device, command)
+            row = in_a_process(_train_and_score, entry, budget, data, out, device, command)
         except KeyboardInterrupt:
             raise StoppedError(f"stopped at {entry.key}: the same command goes on") from None
         table.rows[entry.key] = row
@@ -142,7 +145,7 @@ def _contents(problem: ProblemData) -> dict[str, object]:
     return {"sha256": problem.data.get("sha256"), "samples": problem.samples}
 
 
-def _in_a_process(work: Callable[..., Row], *arguments: object) -> Row:
+def in_a_process(work: Callable[..., Answer], *arguments: object) -> Answer:
     """Call a function in a separate process, so that its peak memory is its own."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # torch is loaded once for all rows
@@ -186,6 +189,7 @@ def _train_and_score(
             seconds_per_step=best.pace,
             training_minutes=best.trained.steps * best.pace / 60.0,
             wall_minutes=best.trained.minutes,
+            curve=_curve(best.trained.folder, best.pace),
         ),
         best.trained.operator,
         best.trained.recipe,
@@ -233,7 +237,9 @@ def _trained(
             "hardware": workers.hardware,
             "torch": torch.__version__,
         }
-        steps, pace = plan(seconds_of, folder, identity, minutes=budget.minutes, steps=budget.steps)
+        steps, pace = plan(
+            seconds_of, folder, identity, minutes=budget.minutes, steps=steps_of(budget, dataset)
+        )
         validate_every = max(1, -(-steps // _VALIDATIONS))
         save_every = max(1, steps // 10)
         return replace(config, steps=steps, validate_every=validate_every, save_every=save_every)
@@ -249,6 +255,21 @@ def _trained(
     if not math.isfinite(trained.validation["relative_l2"]):
         return "the error on validation is not finite"
     return _Run(rate, trained, pace)
+
+
+def steps_of(budget: Budget, train: Dataset) -> int | None:
+    """Return how many steps a budget says, None for one of minutes."""
+    if budget.epochs is None:
+        return budget.steps
+    return budget.epochs * -(-train.n_samples // budget.batch_size)
+
+
+def _curve(folder: Path, pace: float) -> list[tuple[float, float]]:
+    """Return minutes of steps and errors on validation, from the log of a run."""
+    lines = (json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines())
+    return [
+        (line["step"] * pace / 60.0, line["validation"]) for line in lines if "validation" in line
+    ]
 
 
 def _scored(

@@ -216,11 +216,8 @@ def _data(table: Table, problem: str) -> str:
 
 def _conditions(table: Table) -> str:
     budget = table.budget
-    given = (
-        f"{budget.steps:,} steps"
-        if budget.minutes is None
-        else f"{budget.minutes:g} minutes of steps"
-    )
+    given = _amount(budget)
+    points = "all" if budget.n_points is None else f"{budget.n_points:,} random"
     origins = [row.origin for row in table.rows.values()]
     lost = [key for key, row in table.rows.items() if row.diverged]
     data = "; ".join(f"{name}: {_data(table, name)}" for name in table.problems)
@@ -233,11 +230,17 @@ def _conditions(table: Table) -> str:
     return (
         f"Data: {data}. Budget of every row: {given}, batches of {budget.batch_size}, "
         f"{_OPTIMIZERS[budget.optimizer]} {_rates(budget)}; models over points take "
-        f"{budget.n_points:,} random points of a sample in each step, models on a grid all of it. "
+        f"{points} points of a sample in each step, models on a grid all of it. "
         "± is half of the range over seeds. "
         f"Measured {when} at {commits} on {hardware}, torch {versions}, by {commands}"
         + (f". Diverged, and not in the means: {', '.join(lost)}." if lost else ".")
     )
+
+
+def _amount(budget: Budget) -> str:
+    if budget.minutes is not None:
+        return f"{budget.minutes:g} minutes of steps"
+    return f"{budget.steps:,} steps" if budget.steps is not None else f"{budget.epochs:,} epochs"
 
 
 def _rates(budget: Budget) -> str:

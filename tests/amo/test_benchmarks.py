@@ -19,6 +19,7 @@ from amo.__main__ import main
 from amo.benchmarks import options
 from amo.benchmarks import table as tables
 from amo.benchmarks.contestants import ABLATIONS, RIVALS, n_parameters, recipe_for
+from amo.benchmarks.estimate import as_text, estimates
 from amo.benchmarks.plots import answers
 from amo.benchmarks.table import Entry, folder_of, run
 from amo.checkpoint import build
@@ -99,6 +100,9 @@ def test_table_trains_scores_and_is_not_run_twice(data: Path, tmp_path: Path) ->
         assert set(row.regions) == {"kink", "small S"}
         assert row.parameters == n_parameters(recipe_for(entry.model, entry.problem))
         assert row.peak_megabytes > 50
+        minutes, errors = zip(*row.curve, strict=True)
+        assert minutes == pytest.approx([n * row.seconds_per_step / 60.0 for n in (1, 2)])
+        assert min(errors) > 0.0
         assert row.origin.command == "bench"
     assert read(tmp_path / "t.json", Table) == results
     n = len(said)
@@ -124,7 +128,7 @@ def test_table_trains_scores_and_is_not_run_twice(data: Path, tmp_path: Path) ->
 def test_a_stopped_table_goes_on_and_ends_in_results_and_document(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = tables._in_a_process
+    known = tables.in_a_process
     asked: list[int] = []
 
     def stopped_at_the_second(*arguments: Any) -> Any:
@@ -133,7 +137,7 @@ def test_a_stopped_table_goes_on_and_ends_in_results_and_document(
             raise KeyboardInterrupt
         return known(*arguments)
 
-    monkeypatch.setattr(tables, "_in_a_process", stopped_at_the_second)
+    monkeypatch.setattr(tables, "in_a_process", stopped_at_the_second)
     entries = [Entry(RAW, "lno", 0), Entry(RAW, "fno", 0)]
     file, document = tmp_path / "docs/results/options.json", tmp_path / "docs/benchmarks.md"
     with pytest.raises(StoppedError, match="the same command goes on"):
@@ -151,7 +155,7 @@ def test_a_stopped_table_goes_on_and_ends_in_results_and_document(
 def test_a_row_that_diverges_does_not_stop_the_others(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_in_a_process", lambda work, *rest: work(*rest))  # seen by it
+    monkeypatch.setattr(tables, "in_a_process", lambda work, *rest: work(*rest))  # seen by it
 
     def fit(operator: Any, *rest: Any, **named: Any) -> Any:
         if named.get("identity") and operator.model.config.width == 20:  # the FNO's training
@@ -232,6 +236,32 @@ def test_ablation_changes_one_part_of_amo(name: str) -> None:
 def test_contestants_are_of_the_same_order_of_size(name: str) -> None:
     assert 4e4 < n_parameters(recipe_for(name, RAW)) < 1e6
     assert n_parameters(recipe_for(name, options.RAW, "paper")) > 5e5
+
+
+def test_epochs_are_passes_over_the_training_split(data: Path, tmp_path: Path) -> None:
+    budget = Budget(epochs=3, batch_size=3, n_points=None)
+    folders = {"data": data, "out": tmp_path / "runs", "file": tmp_path / "t.json"}
+    entry = Entry(RAW, "lno", 0)
+    row = run([entry], budget, command="bench", device="cpu", **folders).rows[entry.key]
+    assert row.steps == 3 * 2  # four samples, three at a time
+    with pytest.raises(SettingsError, match="give one of them"):
+        Budget(epochs=3, steps=2)
+
+
+def test_estimates_count_steps_of_all_rates_and_train_nothing(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = Budget(epochs=100, batch_size=2, further_rates=(3e-3,))
+    (row,) = estimates([Entry(RAW, "lno", 0)], budget, data, "cpu")
+    assert row.steps == 200
+    assert row.hours == pytest.approx(2 * 200 * row.seconds_per_step / 3600.0)
+    assert row.parameters == n_parameters(recipe_for("lno", RAW))
+    assert "raw/lno/0" in as_text([row])
+    arguments = ["bench", "options", "--models", "lno", "--data", str(data), "--estimate"]
+    out = ["--out", str(tmp_path / "runs"), "--json", str(tmp_path / "t.json")]
+    assert main([*arguments, *out, "--epochs", "2", "--size", "paper", "--points", "all"]) == 0
+    assert "raw/lno/0" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_of_several_rates_validation_chooses(data: Path, tmp_path: Path) -> None:
