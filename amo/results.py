@@ -176,13 +176,25 @@ class SizeRow(TypedDict):
     paper: PaperCost
 
 
+class GridCost(TypedDict):
+    """Cost of one contestant on one grid, in batches of eight."""
+
+    train_seconds: float
+    parameters: int
+    megabytes: float
+
+
 class ScalingResults(TypedDict):
-    """Cost against the number of points: docs/results/scaling.json."""
+    """Cost against the number of points: docs/results/scaling.json.
+
+    ``grids`` has, by grid and model, what a step of training takes there.
+    """
 
     command: str
     hardware: str
     model: str
     sizes: dict[str, SizeRow]
+    grids: NotRequired[dict[str, dict[str, GridCost]]]
     train_growth: list[float]
     inference_growth: list[float]
     memory_growth: float

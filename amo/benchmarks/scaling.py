@@ -7,23 +7,30 @@ import statistics
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 
+from amo import checkpoint
+from amo.benchmarks.contestants import recipe_for
+from amo.experiment import Problem
 from amo.model import AMO
 from amo.model_config import AMOConfig
-from amo.results import PaperCost, ScalingResults, SizeRow
+from amo.results import GridCost, PaperCost, ScalingResults, SizeRow
 from amo.system import keep_freed_memory, peak_megabytes
 from amo.training.distributed import join
 
 SIDES = (64, 128, 256)
+_Answer = TypeVar("_Answer")
 # Quoted: its table of scalability for its Darcy set, on an RTX 4090.
 PAPER: dict[int, PaperCost] = {
     64: {"train_seconds_per_epoch": 14.0, "inference_seconds": 0.007, "memory_gigabytes": 2.3},
     128: {"train_seconds_per_epoch": 52.5, "inference_seconds": 0.28, "memory_gigabytes": 2.4},
     256: {"train_seconds_per_epoch": 205.0, "inference_seconds": 1.12, "memory_gigabytes": 2.7},
 }
+GRIDS = (16, 32, 64, 85, 128, 256)
+CONTESTANTS = ("amo-grid", "fno")  # on grids, at the size for two cores
+_BATCH = 8
 _CHUNK = 4096
 _REPEATS = 5
 
@@ -49,6 +56,12 @@ def run(device: str = "auto") -> ScalingResults:
         "hardware": f"{os.cpu_count()} cores ({platform.machine()}), device {join(device).device}",
         "model": "the default AMO, batch 1",
         "sizes": {f"{side}x{side}": row for side, row in rows.items()},
+        "grids": {
+            f"{side}x{side}": {
+                name: _in_a_process(_grid_cost, name, side, device) for name in CONTESTANTS
+            }
+            for side in GRIDS
+        },
         "train_growth": steps("train_seconds"),
         "inference_growth": steps("inference_seconds"),
         "memory_growth": rows[SIDES[-1]]["inference_megabytes"]
@@ -64,6 +77,11 @@ def table(results: ScalingResults) -> str:
         f"{row['inference_megabytes']:>12.0f}"
         for name, row in results["sizes"].items()
     ]
+    models = " ".join(f"{name:>15}" for name in CONTESTANTS)
+    lines += ["", f"{'grid':>9} {models}   seconds of a training step, {_BATCH} samples"]
+    for name, costs in results.get("grids", {}).items():
+        seconds = " ".join(f"{cost['train_seconds']:>15.3f}" for cost in costs.values())
+        lines.append(f"{name:>9} {seconds}")
     return "\n".join(lines)
 
 
@@ -103,9 +121,13 @@ def _median(work: Callable[[], None]) -> float:
 
 def _memory(side: int, device: str) -> float:
     """Return the peak memory of chunked inference: the process's, or the GPU's."""
+    return _in_a_process(_peak, side, device)
+
+
+def _in_a_process(work: Callable[..., _Answer], *arguments: object) -> _Answer:
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return float(pool.apply(_peak, (side, device)))
+        return pool.apply(work, arguments)
 
 
 def _peak(side: int, device: str) -> float:
@@ -116,3 +138,30 @@ def _peak(side: int, device: str) -> float:
     if where.type == "cuda":
         return torch.cuda.max_memory_allocated(where) / 1e6
     return peak_megabytes()
+
+
+def _grid_cost(name: str, side: int, device: str) -> GridCost:
+    """Return what a step of training a contestant takes on a square grid."""
+    keep_freed_memory()
+    where = join(device).device
+    problem = Problem(
+        name="square", title="a square grid", n_features=1, n_dimensions=2, grid=(side, side)
+    )
+    torch.manual_seed(0)
+    model = checkpoint.build(recipe_for(name, problem)).to(where)
+    line = torch.linspace(-1.0, 1.0, side, device=where)
+    points = torch.cartesian_prod(line, line).expand(_BATCH, -1, -1)
+    features = torch.sin(3.0 * points.sum(-1, keepdim=True))
+
+    def step() -> None:
+        model(points, features).square().mean().backward()
+        model.zero_grad(set_to_none=True)
+
+    seconds = _median(step)
+    is_cuda = where.type == "cuda"
+    held = torch.cuda.max_memory_allocated(where) / 1e6 if is_cuda else peak_megabytes()
+    return {
+        "train_seconds": seconds,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "megabytes": held,
+    }

@@ -48,7 +48,30 @@ def scaling_table(results: ScalingResults) -> str:
         f"{results['hardware']}; by `{results['command']}`. The last three columns are quoted from "
         "the paper: other data, other hardware."
     )
-    return "\n".join([*lines, "", growth]) + "\n"
+    return "\n".join([*lines, "", growth, *_grid_costs(results)]) + "\n"
+
+
+def _grid_costs(results: ScalingResults) -> list[str]:
+    """Return the seconds of a training step on square grids, model by model."""
+    grids = results.get("grids", {})
+    if not grids:
+        return []
+    names = list(next(iter(grids.values())))
+    lines = [
+        "",
+        "A step of training on a square grid, eight samples, at the size for two cores:",
+        "",
+        (
+            f"| points | {' | '.join(f'{name}, ms' for name in names)} "
+            f"| {' | '.join(f'{name}, MB' for name in names)} |"
+        ),
+        "|---" + "|---:" * (2 * len(names)) + "|",
+    ]
+    for size, costs in grids.items():
+        seconds = " | ".join(f"{1e3 * costs[name]['train_seconds']:.0f}" for name in names)
+        memory = " | ".join(f"{costs[name]['megabytes']:,.0f}" for name in names)
+        lines.append(f"| {size.replace('x', ' × ')} | {seconds} | {memory} |")
+    return lines
 
 
 def _ratios(values: list[float]) -> str:

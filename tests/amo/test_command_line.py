@@ -147,11 +147,18 @@ def test_scaling_bench_measures_every_size(
 ) -> None:
     monkeypatch.setattr(scaling, "SIDES", (8, 16))
     monkeypatch.setattr(scaling, "PAPER", {8: {}, 16: {}})
+    monkeypatch.setattr(scaling, "GRIDS", (16,))
     assert main(["bench", "scaling", "--json", "--device", "cpu"]) == 0
     results = json.loads(capsys.readouterr().out)
     assert set(results["sizes"]) == {"8x8", "16x16"}
     assert len(results["train_growth"]) == 1
     assert 0.5 < results["memory_growth"] < 2.0
+    assert {name: set(costs) for name, costs in results["grids"].items()} == {
+        name: {"amo-grid", "fno"} for name in ("16x16",)
+    }
+    for cost in results["grids"]["16x16"].values():
+        assert cost["train_seconds"] > 0.0
+        assert cost["megabytes"] > 50.0
     assert "16x16" in scaling.table(results)
     assert peak_megabytes() > 100.0
 
