@@ -5,7 +5,7 @@ Only the decoder is called repeatedly: volatility and spot are among its coordin
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -32,6 +32,8 @@ _NEAR_EUROPEAN, _NEAR_AMERICAN = (0.97, 1.03), (0.6, 1.001)  # of the closed for
 # The values of some options, in packs of states: (options, positions, which states are among them).
 Answer = Callable[[Options, Pack, BoolArray], FloatArray]
 Packs = Callable[[list[Pack]], Iterator[tuple[Pack, Answer]]]
+# Finds a root for each row: of the excess at some x, and of the rows it is asked for.
+Find = Callable[[Callable[[FloatArray, IntArray], FloatArray], IntArray], FloatArray]
 
 
 class Search(NamedTuple):
@@ -87,7 +89,7 @@ def implied_volatility(
     vega = black_scholes.evaluate(*options.quoted_terms[:5], start, options.is_call, ("vega",))
     slope = np.maximum(vega["vega"] / options.strike, _FLATTEST)
     search = Search(near, (low, high), place, excess, (start, slope))
-    return roots(network.run, _answers(network, options), options, search, progress, workers)
+    return roots(network.run, partial(_answers, network), options, search, progress, workers)
 
 
 def exercise_boundary(network: Network, domain: Domain, options: Options) -> FloatArray:
@@ -112,7 +114,7 @@ def exercise_boundary(network: Network, domain: Domain, options: Options) -> Flo
         start = np.full(len(options), domain.log_moneyness[0])
         bracket = (start, np.zeros(len(options)))
         search = Search(bracket, bracket, place, excess)
-        return roots(network.run, _answers(network, options), options, search)[0]
+        return roots(network.run, partial(_answers, network), options, search)[0]
 
     near, middle, far = (log_moneyness_at((n * BOUNDARY) ** 2) for n in (1, 2, 3))
     return place(options, 3.0 * near - 3.0 * middle + far).spot
@@ -138,7 +140,7 @@ def _above(
 
 def roots(
     run: Callable[[Callable[[list[Pack]], int], Options, int | None, Advance], None],
-    packs: Packs,
+    answers: Callable[[Options], Packs],
     options: Options,
     search: Search,
     progress: Advance = None,
@@ -146,31 +148,53 @@ def roots(
 ) -> tuple[FloatArray, BoolArray]:
     """Solve excess(x) = 0 for every row; NaN if there is no x.
 
-    With a guess, secants come first, and the bracketed search is for the rows where they do not
-    end. Also return where the network gave no number.
+    With a guess, secants come first, and the bracketed search is for the few rows where they do
+    not end, gathered anew. Also return where the network gave no number.
     """
     result = np.full(len(options), np.nan)
     is_lost = np.zeros(len(options), dtype=np.bool_)
 
-    def work(some: list[Pack]) -> int:
-        for pack, answer in packs(some):
-            _solve(pack, answer, options, search, result, is_lost)
-        return sum(int(pack.lengths.sum()) for pack in some)
+    def solve(chosen: IntArray, find: Find, progress: Advance) -> None:
+        among = options.take(chosen)
+        packs = answers(among)
 
-    run(work, options, workers, progress)
+        def work(some: list[Pack]) -> int:
+            for pack, answer in packs(some):
+                rows = chosen[pack.rows[pack.is_row]]
+                at = _excess(pack, answer, options, rows, search, is_lost)
+                result[rows] = find(at, rows)
+            return sum(int(pack.lengths.sum()) for pack in some)
+
+        run(work, among, workers, progress)
+
+    def by_secants(at: Callable[..., FloatArray], rows: IntArray) -> FloatArray:
+        ends = search.wide[0][rows], search.wide[1][rows]
+        start, slope = (values[rows] for values in cast("Bracket", search.guess))
+        return secant_roots(at, start, slope, ends, tolerance=_STEP, residual=_RESIDUAL)
+
+    def in_brackets(at: Callable[..., FloatArray], rows: IntArray) -> FloatArray:
+        near, wide = ((low[rows], high[rows]) for low, high in (search.near, search.wide))
+        return find_roots(at, near, wide, tolerance=_TOLERANCE, residual=_RESIDUAL)
+
+    every = np.arange(len(options))
+    if search.guess is None:
+        solve(every, in_brackets, progress)
+        return result, is_lost
+    solve(every, by_secants, progress)
+    if np.isnan(result).any():
+        solve(np.flatnonzero(np.isnan(result)), in_brackets, None)
     return result, is_lost
 
 
-def _solve(
+def _excess(
     pack: Pack,
     answer: Answer,
     options: Options,
+    rows: IntArray,
     search: Search,
-    result: FloatArray,
     is_lost: BoolArray,
-) -> None:
-    """Write the roots of a pack's rows."""
-    rows = pack.rows[pack.is_row]
+) -> Callable[[FloatArray, IntArray], FloatArray]:
+    """Return the excess at some x of some of a pack's rows, noting where there is no number."""
     value = _of_some(pack, answer)
 
     def at(x: FloatArray, position: IntArray) -> FloatArray:
@@ -179,19 +203,7 @@ def _solve(
         is_lost[rows[position]] |= ~np.isfinite(found)
         return search.excess(placed, found, rows[position])
 
-    ends = (search.wide[0][rows], search.wide[1][rows])
-    if search.guess is not None:
-        start, slope = (values[rows] for values in search.guess)
-        result[rows] = secant_roots(at, start, slope, ends, tolerance=_STEP, residual=_RESIDUAL)
-    left = np.flatnonzero(np.isnan(result[rows]))
-    if len(left):
-        result[rows[left]] = find_roots(
-            lambda x, position: at(x, left[position]),
-            (search.near[0][rows[left]], search.near[1][rows[left]]),
-            (ends[0][left], ends[1][left]),
-            tolerance=_TOLERANCE,
-            residual=_RESIDUAL,
-        )
+    return at
 
 
 def _of_some(pack: Pack, answer: Answer) -> Callable[[Options, IntArray], FloatArray]:

@@ -27,7 +27,7 @@ from pricing.roots import find_roots
 from pricing.slopes import Slopes
 from pricing.surrogate.exercise import held, stopped
 from pricing.surrogate.grouping import Pack
-from pricing.surrogate.inverse import BOUNDARY, Answer, Search, roots
+from pricing.surrogate.inverse import BOUNDARY, Answer, Packs, Search, roots
 from pricing.surrogate.market_coding import code, terms_of
 from pricing.surrogate.market_domain import CODING, MarketDomain
 from pricing.surrogate.market_network import MarketNetwork, first_rows
@@ -264,12 +264,16 @@ class MarketSurrogate(MarketNetwork):
             excess=excess,
             guess=(start, np.maximum(vega["vega"] / options.strike, 1e-3)),
         )
+        return roots(self.run, self._answers, options, search, progress, workers)
+
+    def _answers(self, options: Options) -> Packs:
+        """Return how the model answers the options of packs."""
 
         def packs(some: list[Pack]) -> Iterator[tuple[Pack, Answer]]:
             for pack, latent in self.encoded(options, some):
                 yield pack, partial(self._answer, latent)
 
-        return roots(self.run, packs, options, search, progress, workers)
+        return packs
 
     def _answer(self, latent: Tensor, some: Options, left: Pack, is_kept: BoolArray) -> FloatArray:
         with torch.no_grad():
