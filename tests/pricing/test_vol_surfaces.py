@@ -96,7 +96,8 @@ def test_an_implicit_step_keeps_any_local_variance_free_of_arbitrage() -> None:
     before = np.maximum(1.0 - x, 0.0)
     for _ in range(4):
         any_local = np.exp(rng.normal(-4.0, 1.5, len(x)))
-        after = local._Slice(x, before, any_local, 0.2).calls(None)
+        step = local._Slice(x, before, any_local, 0.2)
+        after = step.calls(rng.normal(0.0, 3.0, step.basis.shape[1]))  # whatever is fitted
         slope = np.diff(after) / np.diff(x)
         rounding = 64 * np.finfo(float).eps / np.diff(x)  # of values below one, over a step
         assert (after >= before - 64 * np.finfo(float).eps).all()  # calendars
