@@ -8,6 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from amo.benchmarks.contestants import ABLATIONS
+from amo.results import Budget, Origin, Row, Scores, Table
+from app.documents import claims
 from app.documents.fill import fill
 from app.documents.report import DOCUMENTS
 
@@ -104,3 +107,43 @@ def test_benchmark_document_shows_pictures_that_exist() -> None:
     pictures = re.findall(r"\]\((pictures/[a-z.-]+)\)", text)
     assert len(pictures) > 8
     assert all((ROOT / "docs" / picture).is_file() for picture in pictures)
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "said"),
+    [
+        ((1.0, 2.0), (3.0, 2.5), "seen"),
+        ((4.0, 3.5), (3.0, 2.5), "refuted"),
+        ((1.0, 2.6), (3.0, 2.5), "not seen"),
+        ((1.0,), (1.0,), "not seen"),
+    ],
+)
+def test_a_claim_is_judged_by_all_its_seeds(
+    better: tuple[float, ...], worse: tuple[float, ...], said: str
+) -> None:
+    assert claims.verdict(better, worse) == said
+
+
+def test_claims_are_races_of_amo_against_its_best_rival() -> None:
+    def row(error: float) -> Row:
+        origin = Origin(command="bench", commit="", date="", hardware="", versions={})
+        scores = Scores(
+            relative_l2=error, pooled_relative_l2=error, rmse=1.0, largest_error=1.0, samples=1.0
+        )
+        return Row(parameters=1, model={}, origin=origin, scores=scores)
+
+    rows = {
+        "sea/amo/0": row(0.3), "sea/amo-grid/0": row(0.2), "sea/fno/0": row(0.1),
+        "sea/lno/0": row(0.4), "land/fno/0": row(0.1),
+    }  # fmt: skip
+    names = {name for claim in claims.ABLATED for name in (claim.better, claim.worse)}
+    assert names <= set(ABLATIONS)
+    ablations = {f"scaled/{name}/{seed}": row(0.1) for name in names for seed in (0, 1)}
+    budget = Budget(steps=1)
+    text = claims.claims_table(
+        Table(budget=budget, rows=ablations), {"nature": Table(budget=budget, rows=rows)}
+    )
+    assert text.count("learned nothing") == len(claims.ABLATED)
+    (race,) = [line for line in text.splitlines() if "(nature)" in line]
+    assert "amo-grid 2.00e-01 against fno 1.00e-01" in race
+    assert "refuted, one seed" in race

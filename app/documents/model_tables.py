@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from amo.results import Budget, LearningResults, Row, ScalingResults, Table
+from app.documents import claims
 from app.documents.fill import Tables, from_results
 from data_gen.dataset import CheckResults
 
@@ -309,6 +310,7 @@ BENCHMARK_TABLES: Tables = {
     "ablations": from_results("ablations", Table, ablations_table),
     "physics": from_results("physics", Table, physics_table),
     "grids": from_results("grids", Table, physics_table),
+    "claims": claims.from_all,
     "quoted": from_results("physics", Table, quoted_table),
     "checks": from_results("physics_data", CheckResults, checks_table),
 }
