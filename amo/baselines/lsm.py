@@ -4,9 +4,9 @@ A U-Net whose scales are cut into patches. In every patch a few latent tokens at
 a trigonometric series with learned coefficients maps each of their channels, and the points attend
 to the tokens to get the answer back.
 
-Paper: every scale has a lift and a map of its own, and convolutions between scales; what they are
-made of is not printed. As in its authors' experiments, two convolutions with batch normalisation,
-the largest of each two points going down, and linear interpolation going up.
+Paper: what leads from scale to scale is not printed. Here, as is usual in a U-Net, two convolutions
+with batch normalisation at each, the largest of neighbouring points on the way down, and linear
+interpolation on the way up.
 """
 
 import math
