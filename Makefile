@@ -70,7 +70,7 @@ bench: $(STAMP)  ## every table of models in small, into runs/smoke: do they run
 	    --data runs/smoke --out runs/smoke/physics --json runs/smoke/physics.json
 
 FIVE := amo,fno,lno,transolver,lamo
-REST := f-fno,u-fno,transolver++,galerkin
+REST := f-fno,u-fno,transolver++,galerkin,ono,oformer,mwt,lsm,ifno
 ALL := $(FIVE),$(REST)
 SETS := darcy elasticity advection advection-speeds helmholtz brusselator fractal-darcy reaction-diffusion
 PHYSICS := $(SETS) navier-stokes

@@ -31,6 +31,11 @@ MODELS: Mapping[str, tuple[str, str, str]] = {
     "transolver++": ("amo.baselines.transolver_plus", "TransolverPlus", "TransolverConfig"),
     "lamo": ("amo.baselines.lamo", "LaMO", "LaMOConfig"),
     "galerkin": ("amo.baselines.galerkin", "GalerkinTransformer", "GalerkinConfig"),
+    "ono": ("amo.baselines.ono", "ONO", "ONOConfig"),
+    "oformer": ("amo.baselines.oformer", "OFormer", "OFormerConfig"),
+    "mwt": ("amo.baselines.mwt", "MWT", "MWTConfig"),
+    "lsm": ("amo.baselines.lsm", "LSM", "LSMConfig"),
+    "ifno": ("amo.baselines.ifno", "IFNO", "IFNOConfig"),
 }
 
 

@@ -9,7 +9,13 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from amo.baselines.grid import ChannelsFirst, GridModel, SpectralConvolution, check_grid
+from amo.baselines.grid import (
+    ChannelsFirst,
+    GridModel,
+    SpectralConvolution,
+    check_grid,
+    padded_lengths,
+)
 from amo.layers.feedforward import MLP
 
 
@@ -53,4 +59,5 @@ class FFNO(GridModel):
     """The operator."""
 
     def __init__(self, config: FFNOConfig) -> None:
-        super().__init__(config, (FactorisedLayer(config) for _ in range(config.n_layers)))
+        layers = (FactorisedLayer(config) for _ in range(config.n_layers))
+        super().__init__(config, layers, padded_lengths(config))

@@ -10,7 +10,13 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.nn import functional
 
-from amo.baselines.grid import ChannelsFirst, GridModel, SpectralConvolution, check_grid
+from amo.baselines.grid import (
+    ChannelsFirst,
+    GridModel,
+    SpectralConvolution,
+    check_grid,
+    padded_lengths,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,4 +67,5 @@ class FNO(GridModel):
 
     def __init__(self, config: FNOConfig) -> None:
         n = config.n_layers
-        super().__init__(config, (FourierLayer(config, is_last=i == n - 1) for i in range(n)))
+        layers = (FourierLayer(config, is_last=i == n - 1) for i in range(n))
+        super().__init__(config, layers, padded_lengths(config))

@@ -9,7 +9,14 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from amo.baselines.points import PointModel, check_heads, merge_heads, split_heads
+from amo.baselines.points import (
+    HeadConfig,
+    PointModel,
+    check_heads,
+    mean_products,
+    merge_heads,
+    split_heads,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +39,7 @@ class GalerkinConfig:
 class GalerkinAttention(nn.Module):
     """q (LN(k)ᵀ LN(v)) / n over several heads: a sum over points that no point stands out in."""
 
-    def __init__(self, config: GalerkinConfig) -> None:
+    def __init__(self, config: HeadConfig) -> None:
         super().__init__()
         width, self.n_heads = config.width, config.n_heads
         self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
@@ -42,11 +49,7 @@ class GalerkinAttention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Mix (batch, n, width)."""
         q, k, v = (split_heads(f(x), self.n_heads) for f in (self.query, self.key, self.value))
-        k, v = self.key_norm(k), self.value_norm(v)
-        if mask is None:
-            return self.out(merge_heads(q @ (k.transpose(-1, -2) @ v / x.shape[1])))
-        seen = mask[:, None, :, None].to(k.dtype)
-        products = (seen * k).transpose(-1, -2) @ v / seen.sum(-2, keepdim=True).clamp_min(1.0)
+        products = mean_products(self.key_norm(k), self.value_norm(v), mask)
         return self.out(merge_heads(q @ products))
 
 

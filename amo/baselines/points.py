@@ -19,6 +19,14 @@ class PointConfig(ModelConfig, Protocol):
         """Channels of the hidden functions."""
 
 
+class HeadConfig(PointConfig, Protocol):
+    """What the configuration of a model with attention over several heads says."""
+
+    @property
+    def n_heads(self) -> int:
+        """Heads that the width is divided into."""
+
+
 class PointModel(nn.Module):
     """x = MLP(features, points); x + mix(LN x), x + FFN(LN x) in turn; Linear(LN x).
 
@@ -51,14 +59,8 @@ class PointModel(nn.Module):
         mask: Tensor | None = None,
     ) -> Tensor:
         """Return (batch, n_points, n_outputs); see :meth:`amo.model.AMO.forward`."""
-        if queries is not None:
-            raise SettingsError(
-                f"{type(self).__name__} answers at its input points only: it takes no queries"
-            )
-        given = torch.cat([features, points], dim=-1)
-        if mask is not None:  # whatever padding holds is not read
-            given = given.masked_fill(~mask.unsqueeze(-1), 0.0)
-        x = self.embed(given)
+        refuse_queries(self, queries)
+        x = self.embed(what_is_given(points, features, mask))
         *norms, last = self.norms
         for mix, feedforward, before, after in zip(
             self.mixers, self.feedforwards, norms[::2], norms[1::2], strict=True
@@ -66,6 +68,32 @@ class PointModel(nn.Module):
             x = x + mix(before(x), mask)
             x = x + feedforward(after(x))
         return self.project(last(x))
+
+
+def refuse_queries(model: nn.Module, queries: Tensor | None) -> None:
+    """Refuse queries of a model that answers at its input points."""
+    if queries is not None:
+        raise SettingsError(
+            f"{type(model).__name__} answers at its input points only: it takes no queries"
+        )
+
+
+def what_is_given(points: Tensor, features: Tensor, mask: Tensor | None) -> Tensor:
+    """Return features and coordinates of every point; whatever padding holds is not read."""
+    given = torch.cat([features, points], dim=-1)
+    return given if mask is None else given.masked_fill(~mask.unsqueeze(-1), 0.0)
+
+
+def mean_products(keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the mean over points of key · valueᵀ, (batch, heads, d, e).
+
+    Keys are (batch, heads, n, d), values (batch, heads, n, e). Queries times this is attention
+    without softmax, at a cost linear in the points.
+    """
+    if mask is None:
+        return keys.transpose(-1, -2) @ values / keys.shape[-2]
+    seen = mask[:, None, :, None].to(keys.dtype)
+    return (seen * keys).transpose(-1, -2) @ values / seen.sum(-2, keepdim=True).clamp_min(1.0)
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:

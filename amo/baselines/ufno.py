@@ -11,15 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from amo.baselines.fno import FNOConfig, FourierLayer
-from amo.baselines.grid import GridModel
+from amo.baselines.grid import CONVOLUTIONS, INTERPOLATIONS, GridModel, padded_lengths
 from amo.errors import SettingsError
-
-_CONVOLUTIONS: dict[int, type[nn.Conv1d | nn.Conv2d | nn.Conv3d]] = {
-    1: nn.Conv1d,
-    2: nn.Conv2d,
-    3: nn.Conv3d,
-}
-_MODES = {1: "linear", 2: "bilinear", 3: "trilinear"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +40,8 @@ class UNet(nn.Module):
 
     def __init__(self, width: int, n_dimensions: int) -> None:
         super().__init__()
-        convolution = _CONVOLUTIONS[n_dimensions]
-        self.mode = _MODES[n_dimensions]
+        convolution = CONVOLUTIONS[n_dimensions]
+        self.mode = INTERPOLATIONS[n_dimensions]
         self.down = nn.ModuleList(
             convolution(width, width, 3, stride=2, padding=1) for _ in range(2)
         )
@@ -86,4 +79,4 @@ class UFNO(GridModel):
         n, n_plain = config.n_layers, config.n_layers - config.n_unet_layers
         plain = [FourierLayer(config, is_last=i == n - 1) for i in range(n_plain)]
         others = [UFourierLayer(config, is_last=i == n - 1) for i in range(n_plain, n)]
-        super().__init__(config, [*plain, *others])
+        super().__init__(config, [*plain, *others], padded_lengths(config))

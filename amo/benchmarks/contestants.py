@@ -28,6 +28,11 @@ _PAPER: Mapping[str, Mapping[str, Any]] = {
     "transolver++": {},
     "lamo": {},
     "galerkin": {},
+    "ono": {},
+    "oformer": {},
+    "mwt": {},
+    "lsm": {},
+    "ifno": {"width": 40, "depth": 24},
 }
 # About a tenth of the work per sample, so that minutes on two cores are some hundred steps.
 _SMALL: Mapping[str, Mapping[str, Any]] = {
@@ -49,6 +54,11 @@ _SMALL: Mapping[str, Mapping[str, Any]] = {
     "transolver++": {"width": 64, "n_heads": 4, "n_layers": 4, "n_slices": 32},
     "lamo": {"width": 64, "n_heads": 4, "n_layers": 4, "n_slices": 32, "state_size": 8},
     "galerkin": {"width": 64, "n_heads": 4, "n_layers": 4},
+    "ono": {"width": 64, "n_heads": 4, "n_layers": 4},
+    "oformer": {"width": 64, "latent_width": 96, "n_layers": 4},
+    "mwt": {"order": 3, "multiplicity": 2, "modes": 6},
+    "lsm": {"width": 16, "n_scales": 3, "patch": 4, "n_heads": 4},
+    "ifno": {"depth": 4},
 }
 _SIZES = {"small": _SMALL, "paper": _PAPER}
 
@@ -89,7 +99,7 @@ def recipe_for(name: str, problem: Problem, size: Size = "small") -> Recipe:
         "n_dimensions": problem.n_dimensions,
         "n_outputs": problem.n_outputs,
     }
-    if kind == "amo":  # all rivals but LNO see the input at every point
+    if kind == "amo":  # all rivals but LNO and OFormer see the input at every point
         settings = {"sees_input": problem.input_varies, **settings}
     if kind == "amo-cloud":
         side = int(_CLOUD_TOKENS ** (1.0 / problem.n_dimensions) + 1e-9)
@@ -115,9 +125,13 @@ def _on_grid(kind: str, settings: Mapping[str, Any], problem: Problem) -> dict[s
         is_circle = problem.is_periodic and len(grid) == 1
         delays = "adaptive" if is_circle else "none"
         return {"patch": patch, "is_periodic": problem.is_periodic, "delays": delays}
-    default = next(f.default for f in fields(kind_of(kind).config) if f.name == "modes")
-    modes = min(settings.get("modes", default), min(grid) // 2)
-    return {"modes": modes, **({"padding": 0} if problem.is_periodic else {})}
+    defaults = {f.name: f.default for f in fields(kind_of(kind).config)}
+    chosen = {}
+    if "modes" in defaults:
+        chosen["modes"] = min(settings.get("modes", defaults["modes"]), min(grid) // 2)
+    if "padding" in defaults and problem.is_periodic:
+        chosen["padding"] = 0
+    return chosen
 
 
 def experiment_for(

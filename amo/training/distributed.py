@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -57,6 +58,12 @@ class Workers:
         held = torch.tensor(value, device=self.device)
         distributed.all_reduce(held, op=distributed.ReduceOp.MAX)
         return float(held)
+
+    def share(self, tensors: Iterable[Tensor]) -> None:
+        """Give every process the first one's values, in place."""
+        if self.count > 1:
+            for tensor in tensors:
+                distributed.broadcast(tensor, src=0)
 
     def any(self, *, flag: bool) -> bool:
         """Return whether the flag is set in any process."""

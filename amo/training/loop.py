@@ -247,7 +247,12 @@ class _Run:
             self._log(loss=mean, learning_rate=rate, gradient_norm=float(norm))
 
     def validate(self, validation: Dataset, bar: "tqdm[Any]") -> None:
-        """Measure the validation split and keep the weights if they are the best so far."""
+        """Measure the validation split and keep the weights if they are the best so far.
+
+        Running means of a model are those of each process's samples until the next step; the first
+        process's are kept, so all processes measure with them.
+        """
+        self.workers.share(self.operator.buffers())
         scores = evaluate(
             self.operator, validation, self.read, self.workers, self.config.batch_size
         )

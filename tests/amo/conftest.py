@@ -13,8 +13,13 @@ from amo import checkpoint
 from amo.baselines.ffno import FFNOConfig
 from amo.baselines.fno import FNOConfig
 from amo.baselines.galerkin import GalerkinConfig
+from amo.baselines.ifno import IFNOConfig
 from amo.baselines.lamo import LaMOConfig
 from amo.baselines.lno import LNOConfig
+from amo.baselines.lsm import LSMConfig
+from amo.baselines.mwt import MWTConfig
+from amo.baselines.oformer import OFormerConfig
+from amo.baselines.ono import ONOConfig
 from amo.baselines.set_encoder import SetEncoderConfig
 from amo.baselines.transolver import TransolverConfig
 from amo.baselines.ufno import UFNOConfig
@@ -82,9 +87,29 @@ OPERATORS = {
         kind="lamo", config=LaMOConfig(**TINY_RIVAL, n_slices=5, n_layers=2, state_size=4)
     ),
     "galerkin": Recipe(kind="galerkin", config=GalerkinConfig(**TINY_RIVAL, n_layers=2)),
+    "ono": Recipe(kind="ono", config=ONOConfig(**TINY_RIVAL, n_functions=5, n_layers=2)),
+    "oformer": Recipe(
+        kind="oformer", config=OFormerConfig(**TINY_RIVAL, latent_width=12, n_layers=2)
+    ),
     "fno": Recipe(kind="fno", config=FNOConfig(**TINY_GRID)),
     "f-fno": Recipe(kind="f-fno", config=FFNOConfig(**TINY_GRID)),
     "u-fno": Recipe(kind="u-fno", config=UFNOConfig(**TINY_GRID)),
+    "mwt": Recipe(
+        kind="mwt",
+        config=MWTConfig(
+            n_features=2, n_dimensions=2, grid=(6, 4), order=2, multiplicity=2, modes=2, n_layers=2
+        ),
+    ),
+    "lsm": Recipe(
+        kind="lsm",
+        config=LSMConfig(**{**TINY_RIVAL, "width": 8}, grid=(6, 4), n_scales=2, patch=2),
+    ),
+    "ifno": Recipe(
+        kind="ifno",
+        config=IFNOConfig(
+            n_features=2, n_dimensions=2, grid=(6, 4), width=8, modes=2, depth=3, padding=1
+        ),
+    ),
     "cloud-amo": Recipe(kind="amo-cloud", config=CloudAMOConfig(**TINY_CLOUD)),
     "cloud-amo-adaptive": Recipe(
         kind="amo-cloud", config=CloudAMOConfig(**TINY_CLOUD, poles="adaptive")
@@ -109,6 +134,9 @@ GRID_ONLY = (
     "fno",
     "f-fno",
     "u-fno",
+    "mwt",
+    "lsm",
+    "ifno",
     "grid-amo",
     "grid-amo-patched",
     "grid-amo-fixed",
@@ -122,6 +150,7 @@ AT_THEIR_POINTS = (
     "transolver++",
     "lamo",
     "galerkin",
+    "ono",
 )
 AT_QUERIES = tuple(name for name in OPERATORS if name not in (*GRID_ONLY, *AT_THEIR_POINTS))
 

@@ -1,79 +1,19 @@
-"""Each rival shows one fact of its paper that needs no code of its authors."""
+"""Each rival over points shows a fact of its paper that needs no code of its authors."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
-from amo.baselines.ffno import FFNO, FFNOConfig
-from amo.baselines.fno import FNO, FNOConfig
 from amo.baselines.galerkin import GalerkinAttention, GalerkinConfig
-from amo.baselines.grid import SpectralConvolution
 from amo.baselines.lamo import LaMO, LaMOConfig
 from amo.baselines.lno import LNO, LNOConfig
+from amo.baselines.oformer import OFormer, OFormerConfig, RotaryAttention, rotate
+from amo.baselines.ono import Whitening, covariance_of, ridged_factor
 from amo.baselines.transolver import Slicing
 from amo.baselines.transolver_plus import EideticSlicing
-from amo.baselines.ufno import UFNO, UFNOConfig
 from amo.errors import SettingsError
 from amo.registry import MODELS
-
-
-def waves(n: int, n_points: int, highest: int, seed: int = 0) -> torch.Tensor:
-    """Random periodic functions of a few waves, (n, 1, n_points)."""
-    generator = torch.Generator().manual_seed(seed)
-    x = 2.0 * torch.pi * torch.arange(n_points) / n_points
-    k = torch.arange(1, highest + 1).unsqueeze(-1)
-    amplitude = torch.randn(n, 2, 1, highest, generator=generator)
-    return (amplitude[:, 0] @ torch.sin(k * x)) + (amplitude[:, 1] @ torch.cos(k * x))
-
-
-def test_fno_layer_becomes_an_exact_translation_of_band_limited_functions() -> None:
-    torch.manual_seed(0)
-    layer = SpectralConvolution(width=1, modes=6, axes=(-1,)).double()
-    train, test = waves(32, 32, 5).double(), waves(8, 32, 5, seed=1).double()
-    optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=200, line_search_fn="strong_wolfe")
-
-    def closure() -> torch.Tensor:
-        optimizer.zero_grad()
-        loss = (layer(train) - train.roll(3, -1)).square().mean()
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-    assert (layer(test) - test.roll(3, -1)).abs().max() < 1e-5
-
-
-@pytest.mark.parametrize("axes", [(-2, -1), (-1,), (-2,)])
-def test_spectral_convolution_keeps_low_modes_and_drops_the_others(axes: tuple[int, ...]) -> None:
-    layer = SpectralConvolution(width=1, modes=4, axes=axes)
-    with torch.no_grad():
-        layer.weight.zero_()
-        layer.weight[..., 0] = 1.0
-    x = torch.linspace(0.0, 2.0 * torch.pi, 17)[:-1]
-    low = (torch.sin(3 * x) + torch.cos(2 * x)).view(1, 1, -1, 1) * torch.cos(2 * x)
-    high = torch.sin(6 * x).view(1, 1, -1, 1) * torch.sin(6 * x)
-    assert torch.allclose(layer(low), low, atol=1e-5)
-    assert torch.allclose(layer(high), torch.zeros_like(high), atol=1e-5)
-
-
-def test_ffno_costs_modes_and_fno_their_square() -> None:
-    sizes = {"n_features": 1, "n_dimensions": 2, "grid": (64, 64), "width": 8}
-
-    def count(model: torch.nn.Module) -> int:
-        return sum(p.numel() for name, p in model.named_parameters() if "spectral" in name)
-
-    factorised = [count(FFNO(FFNOConfig(**sizes, modes=modes))) for modes in (8, 16)]
-    plain = [count(FNO(FNOConfig(**sizes, modes=modes))) for modes in (8, 16)]
-    assert factorised[1] == 2 * factorised[0]
-    assert plain[1] == 4 * plain[0]
-
-
-def test_ufno_without_unets_is_fno() -> None:
-    sizes = {"n_features": 1, "n_dimensions": 2, "grid": (8, 8), "width": 4, "modes": 3}
-    one, other = FNO(FNOConfig(**sizes)), UFNO(UFNOConfig(**sizes, n_unet_layers=0))
-    other.load_state_dict(one.state_dict())
-    points, features = torch.rand(2, 64, 2), torch.rand(2, 64, 1)
-    assert torch.equal(one(points, features), other(points, features))
 
 
 def test_galerkin_attention_is_the_product_in_any_order() -> None:
@@ -144,16 +84,114 @@ def test_lamo_equals_its_mixer_free_self_when_the_mixer_is_silent() -> None:
     assert torch.allclose(model(points, features), without(points, features), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"grid": (8,)}, "2 axes"),
-        ({"grid": (8, 8), "modes": 5}, "half of the grid"),
-    ],
-)
-def test_grids_that_do_not_fit_are_refused(settings: dict[str, object], words: str) -> None:
-    with pytest.raises(SettingsError, match=words):
-        FNOConfig(n_features=1, n_dimensions=2, **settings)  # type: ignore[arg-type]
+def correlated(n_samples: int, n_points: int, n_functions: int) -> torch.Tensor:
+    """Random features of points whose covariance is far from the identity, in float64."""
+    generator = torch.Generator().manual_seed(0)
+    independent = torch.randn(n_samples, n_points, n_functions, generator=generator).double()
+    return independent @ torch.randn(n_functions, n_functions, generator=generator).double() + 0.5
+
+
+def departure(whitening: Whitening, covariance: torch.Tensor) -> float:
+    """How far the ridge ρ leaves features from orthonormal: 1 - λ / (λ + ρ) at the smallest λ."""
+    ridge = whitening.ridge * float(covariance.trace())
+    smallest = float(torch.linalg.eigvalsh(covariance)[0])
+    return ridge / (smallest + ridge)
+
+
+def test_ono_features_are_orthonormal_under_the_batch_s_covariance_in_training() -> None:
+    whitening, psi = Whitening(5, momentum=0.9).double().train(), correlated(3, 40, 5)
+    mask = torch.arange(40).expand(3, -1) < torch.tensor([[40], [30], [7]])
+    found = covariance_of(whitening(psi, mask), mask)
+    left = departure(whitening, covariance_of(psi, mask))
+    error = torch.linalg.matrix_norm(found - torch.eye(5, dtype=found.dtype), ord=2)
+    assert float(error) == pytest.approx(left, rel=1e-6)
+    assert left < 0.01
+    seen = psi[mask]  # padding has no part in it
+    assert torch.allclose(covariance_of(seen[None], None), covariance_of(psi, mask), rtol=1e-12)
+
+
+def test_ono_features_are_orthonormal_under_the_running_covariance_later() -> None:
+    whitening, psi = Whitening(5, momentum=0.9).double().train(), correlated(3, 40, 5)
+    whitening(psi, None)
+    running = whitening.covariance
+    identity = torch.eye(5, dtype=torch.float64)
+    assert torch.allclose(running, 0.9 * identity + 0.1 * covariance_of(psi, None), rtol=1e-12)
+    whitening.eval()
+    rows = 5**0.5 * torch.linalg.cholesky(running).mT  # five points whose covariance that is
+    found = covariance_of(whitening(rows[None], None), None)
+    left = departure(whitening, running)
+    error = torch.linalg.matrix_norm(found - identity, ord=2)
+    assert float(error) == pytest.approx(left, rel=1e-6)
+    assert torch.equal(whitening.covariance, running)
+
+
+def test_ono_gradient_goes_through_the_factor_and_stays_finite_for_dependent_features() -> None:
+    whitening = Whitening(3, momentum=0.9).double().train()
+    psi = correlated(2, 4, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: whitening(x, None), (psi,))
+    whitening = whitening.float()
+    for features in (torch.ones(2, 4, 3), torch.zeros(2, 4, 3)):
+        features.requires_grad_()
+        whitening(features, None).square().sum().backward()
+        assert features.grad is not None
+        assert torch.isfinite(features.grad).all()
+
+
+def test_ono_factor_of_what_is_not_finite_is_not_finite_either() -> None:
+    broken = torch.eye(3).masked_fill(torch.eye(3, dtype=torch.bool), torch.nan)
+    assert not torch.isfinite(ridged_factor(broken, 1e-5)).all()
+
+
+@pytest.mark.parametrize("n_dimensions", [1, 2, 3])
+def test_oformer_scores_depend_on_differences_of_places_only(n_dimensions: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, 1, 1, 1, 14, generator=generator).double()
+    x, y, shift = torch.rand(3, 1, 6, n_dimensions, generator=generator).double()
+
+    def scores(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        one, other = (
+            rotate(t.expand(-1, -1, 6, -1), places, 64.0) for t, places in ((q, a), (k, b))
+        )
+        return (one * other).sum(-1)
+
+    # angles of up to 100 radians are rounded by 1e-14, and 14 products of about one add up
+    assert torch.allclose(scores(x, y), scores(x + shift, y + shift), atol=1e-11)
+    assert not torch.allclose(scores(x, y), scores(x + shift, y), atol=1e-3)
+
+
+def test_oformer_attention_is_the_product_in_any_order() -> None:
+    torch.manual_seed(0)
+    attention = RotaryAttention(8, 1, 64.0).double()
+    x, places = torch.randn(2, 50, 8).double(), torch.rand(2, 50, 2).double()
+    q, k, v = (f(x).unsqueeze(1) for f in (attention.query, attention.key, attention.value))
+    q, k = rotate(q, places, 64.0), rotate(attention.key_norm(k), places, 64.0)
+    quadratic = (q @ k.mT) @ attention.value_norm(v) / 50
+    answer = attention.answer(x, places, attention.summary(x, places, None))
+    assert torch.allclose(answer, attention.out(quadratic.squeeze(1)), rtol=1e-11, atol=1e-13)
+
+
+def test_oformer_cost_is_linear_in_points_and_its_encoding_does_not_grow() -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    model = OFormer(
+        OFormerConfig(n_features=1, n_dimensions=2, width=16, latent_width=16, n_heads=2)
+    )
+
+    def work(n: int) -> tuple[int, torch.Size]:
+        with FlopCounterMode(display=False) as counter:
+            points = torch.rand(1, n, 2)
+            latent = model.encode(points, torch.rand(1, n, 1))
+            model.decode(latent, points)
+        return int(counter.get_total_flops()), latent.shape
+
+    (few, small), (many, same) = work(100), work(400)
+    assert many == 4 * few
+    assert small == same
+
+
+def test_oformer_refuses_heads_that_are_too_narrow_to_turn() -> None:
+    with pytest.raises(SettingsError, match="two channels for each of 3 coordinates"):
+        OFormerConfig(n_features=1, n_dimensions=3, width=16, n_heads=4)
 
 
 def test_every_model_is_a_contestant_or_a_rival_of_the_surrogates() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from amo.baselines.ono import ONOConfig
 from amo.baselines.transolver import TransolverConfig
 from amo.checkpoint import Recipe, read_tensors
 from amo.data.batch import Batch, read_operator_arrays
@@ -101,19 +102,26 @@ def test_resuming_gives_the_same_weights_to_the_bit(
     assert [entry["step"] for entry in log(out) if "validation" in entry] == [4, 8, 12]
 
 
-def test_resuming_repeats_the_noise_of_a_model_that_draws(
-    build: Build, dataset: Data, tiny: AMOConfig, tmp_path: Path
+_SIZES = {"n_features": 2, "n_dimensions": 2, "width": 16, "n_heads": 2, "n_layers": 2}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Recipe(kind="transolver++", config=TransolverConfig(**_SIZES, n_slices=5)),
+        Recipe(kind="ono", config=ONOConfig(**_SIZES, n_functions=5)),
+    ],
+    ids=["draws noise", "keeps a running mean"],
+)
+def test_resuming_repeats_what_a_model_does_in_training_only(
+    other: Recipe, build: Build, dataset: Data, tmp_path: Path
 ) -> None:
-    """Transolver++ draws Gumbel noise in training."""
-    sizes = {"n_features": tiny.n_features, "n_dimensions": tiny.n_dimensions, "width": 16}
-    config = TransolverConfig(**sizes, n_heads=2, n_slices=5, n_layers=2)
-    drawing = Recipe(kind="transolver++", config=config)
     settings = replace(CONFIG, n_queries=None, n_points=15)
-    whole, parts = build(drawing), build(drawing)
+    whole, parts = build(other), build(other)
     fit(whole, dataset, settings, tmp_path / "whole")
     fit(parts, dataset, settings, tmp_path / "parts", max_minutes=0.0)
     torch.rand(7)  # whatever else draws between
-    again = build(drawing)
+    again = build(other)
     fit(again, dataset, settings, tmp_path / "parts")
     assert same(weights(whole), weights(again))
 
