@@ -121,9 +121,9 @@ def _on_grid(kind: str, settings: Mapping[str, Any], problem: Problem) -> dict[s
             if math.prod(-(-n // p) for n in grid) <= _TOKENS
             and not (problem.is_periodic and any(n % p for n in grid))
         )
-        # one shift along one axis: the symbols of the problems in two dimensions have none
+        # a shift along one axis: one for all inputs, or one for each where a number comes with it
         is_circle = problem.is_periodic and len(grid) == 1
-        delays = "adaptive" if is_circle else "none"
+        delays = ("adaptive" if problem.n_features > 1 else "learned") if is_circle else "none"
         return {"patch": patch, "is_periodic": problem.is_periodic, "delays": delays}
     defaults = {f.name: f.default for f in fields(kind_of(kind).config)}
     chosen = {}
