@@ -22,6 +22,7 @@ from amo.files import sha256_of, write_text
 from data_gen import bench
 from data_gen.builder import Report, build
 from data_gen.dataset import Check, DataSet
+from data_gen.physics import mooney_rivlin
 from data_gen.registry import DEFAULTS, SETS
 from pricing.surrogate.domain import Domain
 
@@ -100,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     preview.add_argument("folder", type=Path, help="a data set")
     preview.add_argument("-o", "--output", type=Path, help="default: preview.html in the folder")
     preview.set_defaults(run=_preview)
+    rival = commands.add_parser("mooney-rivlin", help="fit the classical model to a glove set")
+    rival.add_argument("folder", type=Path, help="a data set made by `glove`")
+    rival.set_defaults(run=_mooney_rivlin)
     measure = commands.add_parser("bench", help="labels per second against QuantLib's grid")
     add_json(measure)
     measure.add_argument("--full", action="store_true", help="also time the default build")
@@ -291,6 +295,17 @@ def _preview(args: argparse.Namespace) -> int:
         raise FileError(f"cannot write {output}: a preview is a page, name it .html")
     write_text(figure.to_html(include_plotlyjs=True), output)  # opens without a network
     print(f"wrote {output}", file=sys.stderr)
+    return 0
+
+
+def _mooney_rivlin(args: argparse.Namespace) -> int:
+    if (name := read_manifest(args.folder).name) != "glove":
+        raise DataError(f"{args.folder} holds the set {name!r}: this model is fitted to a glove")
+    rubber, error, n_steps = mooney_rivlin.assess(args.folder)
+    print(
+        f"mooney-rivlin, c01 / c10 = {rubber.c01:.3g}, c20 / c10 = {rubber.c20:.3g}: "
+        f"relative L2 {error:.2e}, the mean over {n_steps} steps of the test films"
+    )
     return 0
 
 

@@ -11,7 +11,9 @@ from data_gen.physics.brusselator import BrusselatorSet
 from data_gen.physics.darcy import DarcySet
 from data_gen.physics.elasticity import ElasticitySet
 from data_gen.physics.fractal_darcy import FractalDarcySet
+from data_gen.physics.glove import GloveSet
 from data_gen.physics.navier_stokes import NavierStokesSet
+from data_gen.physics.pipe import PipeSet
 from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
 from data_gen.physics.symbols import AdvectionSpeedsSet, HelmholtzSet
 from data_gen.toys import AntiderivativeSet, DiffusionSet
@@ -26,12 +28,14 @@ SETS: Mapping[str, Callable[..., DataSet]] = {
     "darcy": DarcySet,
     "elasticity": ElasticitySet,
     "navier-stokes": NavierStokesSet,
+    "pipe": PipeSet,
     "advection": AdvectionSet,
     "advection-speeds": AdvectionSpeedsSet,
     "helmholtz": HelmholtzSet,
     "fractal-darcy": FractalDarcySet,
     "reaction-diffusion": ReactionDiffusionSet,
     "brusselator": BrusselatorSet,
+    "glove": GloveSet,
 }
 DEFAULTS = (
     "european",

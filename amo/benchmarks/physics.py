@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from amo.benchmarks import darcy_small, official
+from amo.benchmarks import darcy_small, glove, official
 from amo.benchmarks.readers import InTime, OnCloud, OnGrid, Windows, roll_out
 from amo.data.batch import Batch
 from amo.data.datasets import Dataset, ShardedDataset
@@ -64,6 +64,12 @@ def displacement_only(arrays: Arrays) -> Tensor:
     return mask.flatten(1, 3)
 
 
+def read_pipe(arrays: Arrays) -> Batch:
+    """Read where the nodes of a pipe are, and the velocity along x there."""
+    points = np.stack([arrays["x"], arrays["y"]], axis=-1)
+    return OnCloud((), ("u_x",))({"points": points, "u_x": arrays["u_x"]})
+
+
 def read_glove(arrays: Arrays) -> Batch:
     """Read the previous displacement, two channels, and the next one."""
     points, previous, displacement = (
@@ -105,6 +111,15 @@ _NAVIER_STOKES = Problem(
     is_periodic=True,
     open=open_films,
     predict=roll_out,
+)
+_PIPE = Problem(
+    name="pipe",
+    title="flow through bent pipes, 65²",
+    folder="pipe",
+    read=read_pipe,
+    n_features=2,
+    n_dimensions=2,
+    grid=(65, 65),
 )
 _REACTION_DIFFUSION = Problem(
     name="reaction-diffusion",
@@ -162,10 +177,22 @@ _FRACTAL_DARCY = Problem(
     n_features=2,
     n_dimensions=2,
 )
+_GLOVE = Problem(
+    name="glove",
+    title="displacement of a stretched sheet from step to step, synthetic",
+    folder="glove",
+    read=glove.read_step,
+    n_features=4,
+    n_dimensions=2,
+    n_outputs=2,
+    grid=(21, 21),
+    open=glove.open_steps,
+)
 REGENERATED = (
     _DARCY,
     _ELASTICITY,
     _NAVIER_STOKES,
+    _PIPE,
     _ADVECTION,
     _ADVECTION_SPEEDS,
     _HELMHOLTZ,
@@ -178,6 +205,7 @@ REGENERATED = (
     ),
     _REACTION_DIFFUSION,
     _BRUSSELATOR,
+    _GLOVE,
 )
 
 
@@ -255,9 +283,9 @@ OFFICIAL = (
         origin="official",
     ),
     Problem(
-        name="pipe",
+        name="pipe-official",
         title="flow through bent pipes, 129²",
-        folder="pipe",
+        folder="pipe-official",
         read=OnCloud((), ("velocity",)),
         n_features=2,
         n_dimensions=2,
@@ -266,9 +294,9 @@ OFFICIAL = (
         origin="official",
     ),
     Problem(
-        name="glove",
+        name="glove-official",
         title="displacement of a stretched glove, measured",
-        folder="glove",
+        folder="glove-official",
         read=read_glove,
         n_features=2,
         n_dimensions=2,

@@ -18,7 +18,9 @@ from data_gen.physics.brusselator import BrusselatorSet
 from data_gen.physics.darcy import DarcySet
 from data_gen.physics.elasticity import ElasticitySet
 from data_gen.physics.fractal_darcy import FractalDarcySet
+from data_gen.physics.glove import GloveSet
 from data_gen.physics.navier_stokes import NavierStokesSet
+from data_gen.physics.pipe import PipeSet
 from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
 from data_gen.physics.symbols import AdvectionSpeedsSet, HelmholtzSet
 from data_gen.registry import SETS
@@ -29,13 +31,16 @@ SMALL: list[SampleSet] = [
     DarcySet(**FEW, resolution=22),
     ElasticitySet(**FEW),
     NavierStokesSet(**FEW, resolution=16, fine=32, frames=3, steps=16),
+    PipeSet(**FEW, nodes=17),
     AdvectionSet(**FEW, points=64),
     AdvectionSpeedsSet(**FEW, points=64),
     HelmholtzSet(**FEW, points=64),
     FractalDarcySet(**FEW, points=64, cells=64),
     ReactionDiffusionSet(**FEW),
     BrusselatorSet(**FEW),
+    GloveSet(**FEW, steps=2),
 ]
+COARSE: dict[type[SampleSet], float] = {DarcySet: 0.05, NavierStokesSet: 0.05, PipeSet: 0.2}
 
 
 def orders(errors: list[float]) -> FloatArray:
@@ -52,12 +57,12 @@ def test_small_set_is_made_checked_and_drawn(dataset: SampleSet) -> None:
         assert np.array_equal(values, again.arrays[name])
     assert {dataset.split(i) for i in range(dataset.n_shards)} == set(SPLITS)
     for check in dataset.check(one.arrays, 1, np.random.default_rng(0)):
-        if isinstance(dataset, (DarcySet, NavierStokesSet)):  # too coarse here for its bound
-            check = dataclasses.replace(check, allowed=0.05)  # noqa: PLW2901
+        if type(dataset) in COARSE:  # too coarse here for its bound
+            check = dataclasses.replace(check, allowed=COARSE[type(dataset)])  # noqa: PLW2901
         assert check.is_met, check
     assert dataset.picture(one.arrays).data
     other = dataclasses.replace(dataset, seed=1).make(0)
-    assert not np.array_equal(*(shard.arrays[next(iter(dataset.fields))] for shard in (one, other)))
+    assert any(not np.array_equal(one.arrays[name], other.arrays[name]) for name in dataset.fields)
 
 
 @pytest.mark.parametrize("dataset", SMALL, ids=lambda d: type(d).__name__)
