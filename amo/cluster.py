@@ -46,7 +46,6 @@ def local_cluster(workers: int) -> Iterator["Client"]:
             threads_per_worker=1,
             host="127.0.0.1",
             dashboard_address=None,
-            set_as_default=False,
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):

@@ -282,7 +282,7 @@ def _on_dask(
     futures = client.map(attempt, tasks, key="part", retries=retries, pure=False)
     numbers = {future.key: number for number, future in enumerate(futures)}
     try:
-        for future in as_completed(futures):
+        for future in as_completed(futures, loop=client.loop):
             if future.status == "error":
                 yield numbers[future.key], Failed(future.exception())
             else:

@@ -14,7 +14,7 @@ from amo.__main__ import add_training, train_from
 from amo.command_line import add_json, count, publish, run, say, seed
 from amo.errors import SettingsError
 from pricing import book_commands, chain_commands
-from pricing.book_commands import EXAMPLES, Commands, command
+from pricing.book_flags import EXAMPLES, Commands, command
 from pricing.engines.registry import ENGINES
 from pricing.messages import in_flags, print_at_once
 
