@@ -122,7 +122,6 @@ def _save(frame: "pd.DataFrame", args: argparse.Namespace, start: float) -> None
 
 
 def _price(args: argparse.Namespace) -> int:
-    from pricing.datasets.frames import price_dataset
     from pricing.frames import price_frame
     from pricing.tables import check_writable, read_table
 
@@ -136,6 +135,8 @@ def _price(args: argparse.Namespace) -> int:
         **terms(args),
     }
     if wants_parts(args):
+        from pricing.datasets.frames import price_dataset
+
         return run_parts(args, price_dataset, engine=args.engine, **options)
     check_writable(args.output)
     _save(price_frame(read_table(args.book), args.engine, **options), args, start)
@@ -143,7 +144,6 @@ def _price(args: argparse.Namespace) -> int:
 
 
 def _implied_vol(args: argparse.Namespace) -> int:
-    from pricing.datasets.frames import implied_vol_dataset
     from pricing.frames import implied_vol_frame
     from pricing.tables import check_writable, read_table
 
@@ -157,6 +157,8 @@ def _implied_vol(args: argparse.Namespace) -> int:
         **terms(args),
     }
     if wants_parts(args):
+        from pricing.datasets.frames import implied_vol_dataset
+
         return run_parts(args, implied_vol_dataset, **options)
     check_writable(args.output)
     _save(implied_vol_frame(read_table(args.book), **options), args, start)
@@ -192,7 +194,6 @@ def _compare(args: argparse.Namespace) -> int:
 
 def _surface(args: argparse.Namespace) -> int:
     from pricing.analysis.surfaces import surface_frame
-    from pricing.datasets.frames import surface_dataset
     from pricing.tables import check_writable, read_table
 
     start = time.perf_counter()
@@ -207,6 +208,8 @@ def _surface(args: argparse.Namespace) -> int:
         **terms(args),
     }
     if wants_parts(args):
+        from pricing.datasets.frames import surface_dataset
+
         return run_parts(args, surface_dataset, **options)
     check_writable(args.output)
     _save(cast("pd.DataFrame", surface_frame(read_table(args.book), **options)), args, start)
@@ -215,7 +218,6 @@ def _surface(args: argparse.Namespace) -> int:
 
 def _ladder(args: argparse.Namespace) -> int:
     from pricing.analysis.ladder import ladder_frame
-    from pricing.datasets.frames import ladder_dataset
     from pricing.tables import STANDARD, check_writable, read_table
 
     start = time.perf_counter()
@@ -224,6 +226,8 @@ def _ladder(args: argparse.Namespace) -> int:
     if options["markets"] is None:
         raise SettingsError("a ladder is by the nodes of markets: give --markets FILE")
     if wants_parts(args):
+        from pricing.datasets.frames import ladder_dataset
+
         if args.output == STANDARD:
             raise SettingsError("partial sums are kept beside the ladder: give a file for -o")
         partial = args.output.with_name(f"{args.output.name}.parts")  # so that it can go on

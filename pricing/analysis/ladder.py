@@ -94,18 +94,10 @@ def ladder_frame(
         left = mine & ~is_done
         if left.any():
             price = partial(
-                price_frame,
-                book[left],
-                chosen,
-                greeks=False,
-                exercise=exercise,
-                columns=columns,
-                as_of=as_of,
-                expiry_time=expiry_time,
-                assumed=assumed,
-                workers=workers,
+                price_frame, book[left], chosen, greeks=False, exercise=exercise, columns=columns,
+                as_of=as_of, expiry_time=expiry_time, assumed=assumed, workers=workers,
                 progress=False,
-            )
+            )  # fmt: skip
             total += _by_differences(name, market, price, held[left])
         lines += [
             (name, rung.kind, rung.time, value)

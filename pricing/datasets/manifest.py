@@ -190,7 +190,7 @@ def open_folder(
     for line in there.parts:
         number = wanted.get(line.file)
         if number is None:  # the book had more parts then
-            (out / line.file).unlink(missing_ok=True)
+            (out / Path(line.file).name).unlink(missing_ok=True)
         elif _is_whole(line, parts[number], out / line.file):
             done[number] = line
     return done

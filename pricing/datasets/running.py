@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -102,52 +102,71 @@ def run_dataset(
     done = open_folder(folder, request, parts, overwrite=overwrite)
     remove_strays(folder)
     keep_markets(markets, folder)
+    state = _State(folder=folder, request=request, parts=parts, done=done)
+    state.record()  # marks the folder before the first part
     missing = [number for number in range(len(parts)) if number not in done]
-    jobs = [
-        Job(
-            request=request,
-            options=options,
-            part=parts[number],
-            folder=str(folder),
-            file=file_name(number, len(parts)),
-        )
-        for number in missing
-    ]
-    failed: dict[int, str] = {}
-    told: set[str] = set()
-
-    def record() -> Dataset:
-        lines = tuple(done[number] for number in sorted(done))
-        is_complete = len(done) == len(parts)
-        dataset = Dataset(
-            format=FORMAT,
-            request=request,
-            n_parts=len(parts),
-            is_complete=is_complete,
-            parts=lines,
-        )
-        write_dataset(dataset, folder)
-        return dataset
-
-    dataset = record()  # marks the folder before the first part
+    jobs = [state.job(number, options) for number in missing]
     with (
         _naming(folder, done, len(parts)),
         parts_bar(progress, len(done), len(parts), operation) as advance,
     ):
         for place, answer in run_jobs(do_part, jobs, executor, workers=workers):
-            number = missing[place]
-            if isinstance(answer, Failed):
-                failed[number] = _reason(answer.error)
-                continue
-            done[number] = answer.line
-            dataset = record()
-            advance(answer.line.source_rows)
-            _warn_once(parts[number].name, answer.assumed, told)
+            if state.settle(missing[place], answer):
+                advance(done[missing[place]].source_rows)
     remove_strays(folder)
-    if failed:
-        reasons = {parts[number].name: failed[number] for number in sorted(failed)}
-        raise _failure(reasons, len(parts), folder)
-    return dataset
+    if state.failed:
+        raise _failure(state.reasons(), len(parts), folder)
+    return state.dataset()
+
+
+@dataclass(kw_only=True)
+class _State:
+    """What is finished and what has failed of a book."""
+
+    folder: Path
+    request: Request
+    parts: list[Part]
+    done: dict[int, PartLine]
+    failed: dict[int, str] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+
+    def job(self, number: int, options: Mapping[str, Any]) -> Job:
+        """Return what makes a part."""
+        return Job(
+            request=self.request,
+            options=options,
+            part=self.parts[number],
+            folder=str(self.folder),
+            file=file_name(number, len(self.parts)),
+        )
+
+    def settle(self, number: int, answer: Done | Failed) -> bool:
+        """Record a part, and tell whether it is finished."""
+        if isinstance(answer, Failed):
+            self.failed[number] = _reason(answer.error)
+            return False
+        self.done[number] = answer.line
+        self.record()
+        _warn_once(self.parts[number].name, answer.assumed, self.told)
+        return True
+
+    def dataset(self) -> Dataset:
+        """Return the manifest of what is finished, in the order of the book."""
+        return Dataset(
+            format=FORMAT,
+            request=self.request,
+            n_parts=len(self.parts),
+            is_complete=len(self.done) == len(self.parts),
+            parts=tuple(self.done[number] for number in sorted(self.done)),
+        )
+
+    def record(self) -> None:
+        """Write the manifest."""
+        write_dataset(self.dataset(), self.folder)
+
+    def reasons(self) -> dict[str, str]:
+        """Return why parts failed, by name, in the order of the book."""
+        return {self.parts[number].name: self.failed[number] for number in sorted(self.failed)}
 
 
 def do_part(job: Job) -> Done:
@@ -244,7 +263,7 @@ def _warn_once(name: str, assumed: tuple[str, ...], told: set[str]) -> None:
         kind = re.split(r"[:,]", text)[0]
         if kind not in told:
             told.add(kind)
-            warnings.warn(f"{name}: {text}", AssumptionWarning, stacklevel=4)
+            warnings.warn(f"{name}: {text}", AssumptionWarning, stacklevel=5)
 
 
 def _reason(error: BaseException) -> str:
