@@ -20,7 +20,7 @@ on frames.
 
 from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
@@ -174,7 +174,7 @@ def exposure_dataset(
     for name, edges in (("expiry", EXPIRIES), ("moneyness", MONEYNESS)):
         table[name] = pd.Categorical(table[name], categories=list(edges), ordered=True)
     groups = table.groupby(["expiry", "moneyness"], observed=True)
-    return cast("pd.DataFrame", groups[["options", *MEASURES]].sum())
+    return groups[["options", *MEASURES]].sum()
 
 
 def _partial(made: Dataset, out: str | Path) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -47,7 +47,7 @@ class Operation:
     ) -> tuple[pd.DataFrame, list[str]]:
         """Return what the function makes of a frame, and what was assumed."""
         names = inspect.signature(self.function).parameters
-        fixed = {name: value for name, value in _HERE.items() if name in names}
+        fixed: dict[str, Any] = {name: value for name, value in _HERE.items() if name in names}
         if engine is not None:
             fixed["engine"] = engine
         assumed: list[str] = []
@@ -69,10 +69,16 @@ def _exposure(priced: pd.DataFrame, **options: Any) -> pd.DataFrame:  # noqa: AN
     return found.astype({"expiry": "str", "moneyness": "str", "options": "int64"})
 
 
+@wraps(surface_frame)
+def _surface(book: pd.DataFrame, **options: Any) -> pd.DataFrame:  # noqa: ANN401
+    """Return the surfaces of a part as a frame."""
+    return cast("pd.DataFrame", surface_frame(book, **options))
+
+
 OPERATIONS: Mapping[str, Operation] = {
     "price": Operation(function=price_frame, adds=True),
     "implied-vol": Operation(function=implied_vol_frame, adds=True),
-    "surface": Operation(function=surface_frame, adds=False),
+    "surface": Operation(function=_surface, adds=False),
     "ladder": Operation(function=_ladder, adds=False),
     "exposure": Operation(function=_exposure, adds=False),
 }
