@@ -61,6 +61,7 @@ def book(tmp_path: Path) -> Path:
 
 
 def scheduler_of(client: Client) -> str:
+    assert client.scheduler is not None
     return str(client.scheduler.address)
 
 
