@@ -44,6 +44,7 @@ measure: $(STAMP)  ## engines, dashboard, data_gen and cost of the operator, int
 	$(BIN)/python -m pricing bench markets --json docs/results/markets.json
 	$(BIN)/python -m pricing bench market-model --json docs/results/market_model.json
 	$(BIN)/python -m pricing bench surfaces --surfaces 25 --json docs/results/surfaces.json
+	$(BIN)/python -m pricing bench clusters --json docs/results/clusters.json
 	$(BIN)/python -m pricing fuzz --rows 200000 --json docs/results/fuzz.json
 	$(BIN)/python -m pricing fuzz --rows 20000 --engine fd --json docs/results/fuzz_fd.json
 	$(BIN)/python -m pricing fuzz --markets --rows 100000 --json docs/results/fuzz_markets.json

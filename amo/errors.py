@@ -27,3 +27,7 @@ class FailedError(AMOError):
 
 class StoppedError(AMOError):
     """Work was stopped before its end; the message says how to go on."""
+
+
+class ClusterError(AMOError):
+    """Processes or a cluster cannot be reached, or went away; the message says how to go on."""

@@ -14,6 +14,7 @@ _EXTRAS = {
     "matplotlib": "train",
     "skfem": "train",
     "h5py": "train",
+    "distributed": "cluster",
     "playwright": "dev",
     "websockets": "dev",
 }

@@ -13,6 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def n_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def keep_freed_memory() -> None:
     """Ask glibc to keep freed buffers: faulting their pages in again costs as much as the work."""
     if platform.libc_ver()[0] == "glibc":

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from amo.cluster import connected
 from amo.command_line import add_json, count, publish, run
 from amo.data.format import Manifest, load_shard, read_manifest
 from amo.errors import DataError, FileError
 from amo.files import sha256_of, write_text
+from amo.jobs import Where
 from data_gen import bench
 from data_gen.builder import Report, build
 from data_gen.dataset import Check, DataSet
@@ -29,10 +31,12 @@ from pricing.surrogate.domain import Domain
 EXAMPLES = """examples:
   python -m data_gen                        every set the shipped models need, under data/
   python -m data_gen american --states 4000 --vols 16 --seed 0 --workers 2 --out data/american
+  python -m data_gen american --dask tcp://10.0.0.5:8786 --out /shared/american
   python -m data_gen list
   python -m data_gen verify data/american
   python -m data_gen preview data/american"""
 
+_DASK = "of a Dask scheduler, tcp://HOST:PORT, whose workers make the shards; they see the folder"
 _RANGES = {
     "rate": "the rate per year, continuous",
     "dividend_yield": "the dividend yield per year, continuous",
@@ -63,7 +67,7 @@ def _with_verb(arguments: Sequence[str]) -> list[str]:
 
 
 def _is_value(arguments: Sequence[str], place: int) -> bool:
-    return place > 0 and arguments[place - 1] == "--workers"
+    return place > 0 and arguments[place - 1] in {"--workers", "--dask"}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"processes, 330 MB each, default {workers}",
     )
+    parser.add_argument("--dask", metavar="ADDRESS", help=_DASK)
     parser.set_defaults(run=_make_all)
     commands = parser.add_subparsers(metavar="command")
     making = commands.add_parser("make", help="make a set, or finish one that was stopped")
@@ -139,6 +144,7 @@ def _add_set(
         "--workers", type=count, default=argparse.SUPPRESS, metavar="N",
         help=f"processes, default {workers}",
     )  # fmt: skip
+    command.add_argument("--dask", default=argparse.SUPPRESS, metavar="ADDRESS", help=_DASK)
     command.add_argument("--overwrite", action="store_true", help="replace what is in --out")
     command.set_defaults(run=_make_one, name=set_name)
 
@@ -178,29 +184,47 @@ def _make_one(args: argparse.Namespace) -> int:
     if any(ranges.values()):
         chosen["domain"] = Domain.from_dict({n: r for n, r in ranges.items() if r is not None})
     dataset = make(**chosen)
-    report = _build(dataset, args.name, args.out, args.workers, overwrite=args.overwrite)
+    with connected(args.dask) as executor:
+        report = _build(
+            dataset, args.name, args.out, args.workers, executor, overwrite=args.overwrite
+        )
     print(_table([report]))
     return 0
 
 
 def _make_all(args: argparse.Namespace) -> int:
-    print(_table(_make_defaults(Path("data"), args.workers)))
+    with connected(args.dask) as executor:
+        print(_table(_make_defaults(Path("data"), args.workers, executor)))
     return 0
 
 
-def _make_defaults(folder: Path, workers: int) -> list[Report]:
-    return [
-        _build(SETS[name](), name, folder / name, workers, overwrite=False) for name in DEFAULTS
-    ]
+def _make_defaults(folder: Path, workers: int, executor: Where = None) -> list[Report]:
+    return [_build(SETS[name](), name, folder / name, workers, executor) for name in DEFAULTS]
 
 
-def _build(dataset: DataSet, name: str, out: Path, workers: int, *, overwrite: bool) -> Report:
+def _build(
+    dataset: DataSet,
+    name: str,
+    out: Path,
+    workers: int,
+    executor: Where,
+    *,
+    overwrite: bool = False,
+) -> Report:
     with tqdm(total=dataset.n_shards, desc=name, unit="shard") as bar:
 
         def progress(done: int, _: int) -> None:
             bar.update(done - bar.n)
 
-        return build(dataset, name, out, workers=workers, overwrite=overwrite, progress=progress)
+        return build(
+            dataset,
+            name,
+            out,
+            workers=workers,
+            executor=executor,
+            overwrite=overwrite,
+            progress=progress,
+        )
 
 
 def _table(reports: Sequence[Report]) -> str:

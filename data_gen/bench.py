@@ -17,8 +17,8 @@ from typing import TypedDict
 import numpy as np
 
 from amo.arrays import FloatArray
+from amo.jobs import worker_pool
 from amo.results import RESULTS, Machine, read
-from data_gen.builder import worker_pool
 from data_gen.options.surrogate_sets import AmericanSet
 from pricing.engines.registry import get_engine
 from pricing.fd import FDSettings, evaluate, solve_surface

@@ -1,13 +1,10 @@
 """Making a set: shards in any order by any number of workers, always the same bytes."""
 
 import json
-import multiprocessing
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,14 +17,12 @@ from amo.data.format import (
     save_shard,
     write_manifest,
 )
-from amo.errors import AMOError, DataError, FileError
+from amo.errors import AMOError, ClusterError, DataError, FileError
 from amo.files import sha256_of
-from amo.system import follow_parent, stop_signals
+from amo.jobs import Failed, Where, run_jobs
 from data_gen.dataset import DataSet
 
 Progress = Callable[[int, int], None]
-
-_WAIT = 0.2  # seconds between two looks at whether to stop
 
 
 class BuildError(AMOError):
@@ -53,13 +48,16 @@ def build(
     out: Path,
     *,
     workers: int = 1,
+    executor: Where = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Make a set in ``out``, or finish one that was interrupted there.
 
-    Shards are written under another name and renamed, and the manifest after each, so every listed
-    shard is whole. A folder with other settings is refused unless ``overwrite``.
+    Shards are made by that many processes on this machine, or where ``executor`` says, as
+    :func:`amo.jobs.run_jobs` takes it; workers elsewhere need ``out`` at the same path. They are
+    written under another name and renamed, and the manifest after each, so every listed shard is
+    whole. A folder with other settings is refused unless ``overwrite``.
     """
     start = time.perf_counter()
     done = _open(dataset, name, out, overwrite=overwrite)
@@ -68,12 +66,12 @@ def build(
         progress(len(done), dataset.n_shards)
     try:
         _write_manifest(dataset, name, out, done)  # marks the folder before the first shard
-        for index, shard in _made(dataset, out, missing, workers):
+        for index, shard in _made(dataset, out, missing, executor, workers):
             done[index] = shard
             _write_manifest(dataset, name, out, done)
             if progress is not None:
                 progress(len(done), dataset.n_shards)
-    except FileError as error:
+    except (FileError, ClusterError) as error:
         raise BuildError(
             f"{error}; {len(done)} of {dataset.n_shards} shards are whole: mend that and run the "
             "same command again, without --overwrite"
@@ -145,48 +143,14 @@ def _difference(there: dict[str, Any], wanted: dict[str, Any]) -> str:
 
 
 def _made(
-    dataset: DataSet, out: Path, missing: list[int], workers: int
+    dataset: DataSet, out: Path, missing: list[int], executor: Where, workers: int
 ) -> Iterator[tuple[int, ShardInfo]]:
-    """Yield shards as they are finished.
-
-    Ctrl-C only sets a flag, which is looked at between waits: an exception in the middle of one
-    could leave a lock of the pool taken, and the pool would never end.
-    """
-    if workers <= 1 or len(missing) <= 1:
-        for index in missing:
-            yield index, _make(dataset, out, index)
-        return
-    with stop_signals() as stopped, worker_pool(workers) as pool:
-        futures: dict[Future[ShardInfo], int] = {
-            pool.submit(_make, dataset, out, index): index for index in missing
-        }
-        try:
-            pending = set(futures)
-            while pending:
-                finished, pending = wait(pending, _WAIT, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    yield futures[future], future.result()
-                if stopped.is_set():
-                    raise KeyboardInterrupt
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def worker_pool(workers: int) -> ProcessPoolExecutor:
-    """Return a pool of processes that make shards.
-
-    They keep freed memory (glibc; elsewhere the setting has no effect): giving the pages of every
-    surface back and faulting them in again would cost as much as solving it.
-    """
-    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):
-        os.environ.setdefault(name, str(1 << 30))
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
-
-
-def _start_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and stops the pool
-    follow_parent()
+    """Yield shards as they are finished."""
+    make = partial(_make, dataset, out.absolute())
+    for number, shard in run_jobs(make, missing, executor, workers=workers):
+        if isinstance(shard, Failed):
+            raise shard.error
+        yield missing[number], shard
 
 
 def _file_name(index: int) -> str:

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     from pricing.chains.reading import read_chain as read_chain
     from pricing.columns import AssumptionWarning as AssumptionWarning
     from pricing.columns import OptionFrameError as OptionFrameError
+    from pricing.datasets.frames import exposure_dataset as exposure_dataset
+    from pricing.datasets.frames import implied_vol_dataset as implied_vol_dataset
+    from pricing.datasets.frames import ladder_dataset as ladder_dataset
+    from pricing.datasets.frames import price_dataset as price_dataset
+    from pricing.datasets.frames import surface_dataset as surface_dataset
+    from pricing.datasets.manifest import Dataset as Dataset
+    from pricing.datasets.manifest import DatasetError as DatasetError
+    from pricing.datasets.manifest import FailedPartsError as FailedPartsError
+    from pricing.datasets.manifest import read_dataset as read_dataset
     from pricing.engines.base import Engine as Engine
     from pricing.engines.base import HasBoundary as HasBoundary
     from pricing.engines.base import HasSurface as HasSurface
@@ -63,8 +72,11 @@ __all__ = [
     "CheckpointError",
     "Comparison",
     "Curve",
+    "Dataset",
+    "DatasetError",
     "Dividend",
     "Engine",
+    "FailedPartsError",
     "HasBoundary",
     "HasSurface",
     "Inverts",
@@ -85,18 +97,23 @@ __all__ = [
     "compare_frame",
     "evaluate",
     "exposure",
+    "exposure_dataset",
     "fit_market",
     "fit_surface",
     "get_engine",
     "implied_marks",
+    "implied_vol_dataset",
     "implied_vol_frame",
+    "ladder_dataset",
     "ladder_frame",
     "mark_book",
     "mark_chain",
     "markets_from_frames",
+    "price_dataset",
     "price_frame",
     "profit_over_time",
     "read_chain",
+    "read_dataset",
     "read_markets",
     "sample_book",
     "sample_chain",
@@ -104,6 +121,7 @@ __all__ = [
     "sample_markets",
     "sample_quotes",
     "scenario_grid",
+    "surface_dataset",
     "surface_frame",
     "write_markets",
 ]
@@ -158,5 +176,14 @@ __getattr__, __dir__ = front_door(
         "markets_from_frames": "pricing.markets.files",
         "TakesMarkets": "pricing.engines.base",
         "ladder_frame": "pricing.analysis.ladder",
+        "Dataset": "pricing.datasets.manifest",
+        "DatasetError": "pricing.datasets.manifest",
+        "FailedPartsError": "pricing.datasets.manifest",
+        "read_dataset": "pricing.datasets.manifest",
+        "price_dataset": "pricing.datasets.frames",
+        "implied_vol_dataset": "pricing.datasets.frames",
+        "surface_dataset": "pricing.datasets.frames",
+        "ladder_dataset": "pricing.datasets.frames",
+        "exposure_dataset": "pricing.datasets.frames",
     },
 )

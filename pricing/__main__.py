@@ -14,7 +14,7 @@ from amo.__main__ import add_training, train_from
 from amo.command_line import add_json, count, publish, run, say, seed
 from amo.errors import SettingsError
 from pricing import book_commands, chain_commands
-from pricing.book_commands import EXAMPLES, Commands, command
+from pricing.book_flags import EXAMPLES, Commands, command
 from pricing.engines.registry import ENGINES
 from pricing.messages import in_flags, print_at_once
 
@@ -59,10 +59,11 @@ def _add_measuring(commands: Commands) -> None:
     """Add what says how good engines and surrogates are."""
     measure = command(commands, "bench", "ratios of the engines, measured in one run", _bench)
     measure.add_argument(
-        "what", nargs="?", choices=["engines", "markets", "market-model", "surfaces", "rivals"],
+        "what", nargs="?",
+        choices=["engines", "markets", "market-model", "surfaces", "rivals", "clusters"],
         help="engines under flat rates, engines under curves and dividends (default: both), the "
-        "market model on a large book, volatility surfaces found again from noisy quotes, or a "
-        "surrogate and its rivals trained for the same minutes",
+        "market model on a large book, volatility surfaces found again from noisy quotes, a "
+        "surrogate and its rivals trained for the same minutes, or a book on a local cluster",
     )  # fmt: skip
     measure.add_argument(
         "--minutes", type=float, default=6.0, metavar="M", help="for each rival, default 6"
@@ -88,9 +89,12 @@ def _add_measuring(commands: Commands) -> None:
         "--contracts", type=count, default=300, metavar="N", help="for errors, default 300"
     )
     measure.add_argument(
-        "--rows", type=count, default=1_000_000, metavar="N",
-        help="of the large books, default 1,000,000",
+        "--rows", type=count, metavar="N",
+        help="of the large books, default 1,000,000, of that on a cluster 2,000,000",
     )  # fmt: skip
+    measure.add_argument(
+        "--parts", type=count, default=40, metavar="N", help="of the book on a cluster, default 40"
+    )
     measure.add_argument(
         "--book", type=count, default=100_000, metavar="N",
         help="American rows of the timed book, default 100,000",
@@ -162,10 +166,17 @@ def _bench(args: argparse.Namespace) -> int:
         table = rivals.run(args.problem, data, args.out, args.minutes, args.seeds, say)
         publish(table, rivals.as_text, args.json)
         return 0
+    if args.what == "clusters":
+        from pricing import bench_clusters
+
+        spread = bench_clusters.run(args.rows or 2_000_000, args.parts)
+        publish(spread, bench_clusters.as_text, args.json)
+        return 0
+    rows = args.rows or 1_000_000
     if args.what == "market-model":
         from pricing import bench_market_model
 
-        rows = min(args.rows, 100_000)
+        rows = min(rows, 100_000)
         publish(bench_market_model.run(rows, args.slices), bench_market_model.as_text, args.json)
         return 0
     if args.what == "surfaces":
@@ -178,7 +189,7 @@ def _bench(args: argparse.Namespace) -> int:
         found = bench_markets.run(args.markets, args.surfaces)
         publish(found, bench_markets.as_text, args.json)
         return 0
-    results = bench.run(n_contracts=args.contracts, n_rows=args.rows, n_book=args.book)
+    results = bench.run(n_contracts=args.contracts, n_rows=rows, n_book=args.book)
     if args.what is None:
         results["markets"] = bench_markets.run(args.markets, args.surfaces)
     publish(results, bench.as_text, args.json)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amo.command_line import count, say
-from pricing.book_commands import Commands, command
+from pricing.book_flags import Commands, command
 
 if TYPE_CHECKING:
     from pricing.marked_chains import MarkedChain

@@ -56,6 +56,7 @@ def price_frame(
     markets: Mapping[str, Market] | None = None,
     as_of: str | dt.date | None = None,
     expiry_time: dt.time = CLOSE,
+    assumed: list[str] | None = None,
     workers: int | None = None,
     progress: Progress = None,
 ) -> pd.DataFrame:
@@ -98,6 +99,8 @@ def price_frame(
         The moment at which the book is seen, where no market says: expiries may then be dates.
     expiry_time
         When a date of expiry ends, in New York.
+    assumed
+        What was assumed is added to this list; without one it is warned of.
     workers
         Threads (amo, fd; by default one per core) or processes (quantlib; by default one; for more,
         guard your script with ``if __name__ == "__main__"``). The numbers do not depend on it.
@@ -122,8 +125,9 @@ def price_frame(
     _check_choice("out_of_domain", out_of_domain, get_args(OutOfDomain))
     check_workers(workers)
     options, problems = read_book(
-        frame, columns, exercise=exercise, markets=markets, as_of=as_of, expiry_time=expiry_time
-    )
+        frame, columns, exercise=exercise, markets=markets, as_of=as_of, expiry_time=expiry_time,
+        assumed=assumed,
+    )  # fmt: skip
     routes, refused = send(chosen, options, good_rows(len(frame), problems), out_of_domain)
     problems += refused
     _raise_if_wanted(problems, errors, frame)
@@ -155,6 +159,7 @@ def implied_vol_frame(
     markets: Mapping[str, Market] | None = None,
     as_of: str | dt.date | None = None,
     expiry_time: dt.time = CLOSE,
+    assumed: list[str] | None = None,
     workers: int | None = None,
     progress: Progress = None,
 ) -> pd.DataFrame:
@@ -179,7 +184,7 @@ def implied_vol_frame(
     _check_choice("out_of_domain", out_of_domain, ("fallback", "nan"))
     options, problems = read_book(
         frame, columns, ("volatility",), exercise,
-        markets=markets, as_of=as_of, expiry_time=expiry_time,
+        markets=markets, as_of=as_of, expiry_time=expiry_time, assumed=assumed,
     )  # fmt: skip
     options = _at_moderate_volatility(options)  # to find refused rows
     if not inverts:

@@ -15,6 +15,7 @@ _FLAGS = {
     "price_column=": "--price-column",
     'engine="': '--engine "',
     "workers=": "--workers",
+    "say overwrite=True": "say --overwrite",
     "give as_of, or": "give --as-of, or",
     "say as_of=": "say --as-of",
     "say rate=, 0.04": "say --rate 0.04",

@@ -1,6 +1,7 @@
 """The progress of long work: a bar on a terminal, or the caller's own function."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -31,3 +32,29 @@ def progress_bar(progress: Progress, total: int, text: str) -> Iterator[Advance]
             yield step
     else:
         yield None
+
+
+@contextmanager
+def parts_bar(
+    progress: Progress, done: int, total: int, text: str
+) -> Iterator[Callable[[int], None]]:
+    """Yield what is called with the rows of each part just done: a bar of parts, or a user's hook.
+
+    The bar also says how many rows a second that is; parts that were ``done`` before do not count.
+    """
+    start, rows = time.perf_counter(), 0
+    is_shown = progress is True or (progress is None and sys.stderr.isatty())
+    if callable(progress):
+        progress(done, total)
+    with tqdm(total=total, initial=done, desc=text, unit="part", disable=not is_shown) as bar:
+
+        def advance(n: int) -> None:
+            nonlocal done, rows
+            done, rows = done + 1, rows + n
+            if callable(progress):
+                progress(done, total)
+            rate = rows / max(time.perf_counter() - start, 1e-9)
+            bar.set_postfix_str(f"{rate:,.0f} rows/s", refresh=False)
+            bar.update()
+
+        yield advance

@@ -6,15 +6,17 @@ than a book can have (compressed files hold a thousand times their size).
 """
 
 import csv
+import glob
 import gzip
 import io
 import os
 import re
 import sys
 import zlib
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
@@ -31,6 +33,11 @@ MAX_BYTES = 4 << 30  # of a table before it is compressed
 _HEAD = 1 << 20  # bytes of a text from which its layout is recognised
 _SEPARATORS = (",", ";", "\t", "|")
 _SUFFIXES = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+def is_in_parts(source: str | Path) -> bool:
+    """Tell whether a source is a folder or a pattern, rather than a file."""
+    return Path(source).is_dir() or (glob.has_magic(str(source)) and not Path(source).exists())
 
 
 def read_table(path: Path, *, max_bytes: int = MAX_BYTES) -> pd.DataFrame:
@@ -107,11 +114,49 @@ def _decompressed(file: IO[bytes], name: str, max_bytes: int) -> IO[bytes]:
 
 
 def _read_parquet(file: IO[bytes], name: str, max_bytes: int) -> pd.DataFrame:
-    """Read a Parquet file if its metadata describe a table of acceptable size.
+    return read_columns(file, name, max_bytes=max_bytes).frame(name)
 
-    Texts stay in the file's own dictionary, however often each is repeated.
+
+class Columns(NamedTuple):
+    """A Parquet table as it was read.
+
+    Attributes
+    ----------
+    table
+        Its columns, texts in the file's own dictionary, however often each is repeated.
+    stored
+        The types that the file gives them.
+    texts
+        The names of those with texts.
     """
-    import pyarrow as pa  # noqa: PLC0415  # slow to load, and most tables are CSV
+
+    table: "pa.Table"
+    stored: "pa.Schema"
+    texts: list[str]
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """Return it as a frame, in which equal texts share one object."""
+        import pyarrow as pa  # noqa: PLC0415  # slow to load, and most tables are CSV
+
+        try:
+            frame = _as_frame(self.table)
+        except pa.ArrowException as error:
+            raise FileError(f"cannot read {name}: {_first_line(error)}") from error
+        for label in frame.columns[frame.dtypes == "category"]:
+            if label in self.texts:
+                frame[label] = frame[label].astype(object)
+        return frame
+
+
+def read_columns(
+    file: IO[bytes],
+    name: str,
+    groups: Sequence[int] | None = None,
+    *,
+    max_bytes: int = MAX_BYTES,
+) -> Columns:
+    """Read a Parquet file, or some of its row groups, if its metadata describe a usable size."""
+    import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     def check(what: str, n: int, most: int) -> None:
@@ -120,27 +165,25 @@ def _read_parquet(file: IO[bytes], name: str, max_bytes: int) -> pd.DataFrame:
 
     try:
         described = pq.read_metadata(file)
-        groups = [described.row_group(i) for i in range(described.num_row_groups)]
-        size = sum(group.total_byte_size for group in groups)
-        check("rows", described.num_rows, MAX_ROWS)
+        numbers = list(range(described.num_row_groups) if groups is None else groups)
+        wanted = [described.row_group(number) for number in numbers]
+        n_rows = sum(group.num_rows for group in wanted)
+        check("rows", n_rows, MAX_ROWS)
         check("columns", described.num_columns, MAX_COLUMNS)
-        check("bytes", max(size, 8 * described.num_rows * described.num_columns), max_bytes)
+        size = sum(group.total_byte_size for group in wanted)
+        check("bytes", max(size, 8 * n_rows * described.num_columns), max_bytes)
         schema = described.schema.to_arrow_schema()
         texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
         content = pq.ParquetFile(file, read_dictionary=texts)
         batches, held = [], 0
-        for batch in content.iter_batches(batch_size=1 << 14):
+        for batch in content.iter_batches(batch_size=1 << 14, row_groups=numbers):
             held += batch.nbytes
             check("bytes", held, max_bytes)
             batches.append(batch)
         table = pa.Table.from_batches(batches, content.schema_arrow).unify_dictionaries()
-        frame = _as_frame(table)
+        return Columns(table, pq.ParquetFile(file).schema_arrow, texts)
     except pa.ArrowException as error:
         raise FileError(f"cannot read {name}: {_first_line(error)}") from error
-    for label in frame.columns[frame.dtypes == "category"]:
-        if label in texts:  # equal texts share one object
-            frame[label] = frame[label].astype(object)
-    return frame
 
 
 def _as_frame(table: "pa.Table") -> pd.DataFrame:

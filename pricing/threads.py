@@ -13,15 +13,12 @@ from typing import TypeVar
 
 import torch
 
+from amo.system import n_cores
+
 _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
-
-
-def n_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_threads(

@@ -10,9 +10,10 @@ import pytest
 
 from amo.benchmarks.contestants import ABLATIONS
 from amo.results import Budget, Origin, Row, Scores, Table
-from app.documents import claims
-from app.documents.fill import fill
+from app.documents import claims, cluster_tables
+from app.documents.fill import fill, if_measured
 from app.documents.report import DOCUMENTS
+from pricing.bench_clusters import ClusterResults
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,7 +25,8 @@ def python_blocks(text: str) -> list[str]:
 
 def test_readme_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    guides = [(ROOT / f"docs/{name}.md").read_text("utf-8") for name in ("markets", "chains")]
+    named = ("markets", "chains", "clusters")
+    guides = [(ROOT / f"docs/{name}.md").read_text("utf-8") for name in named]
     blocks = [block for text in (README, *guides) for block in python_blocks(text)]
     assert len(blocks) > 1
     names: dict[str, Any] = {}
@@ -58,6 +60,34 @@ def test_readme_is_short() -> None:
 def test_documents_say_what_the_results_files_say(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert fill(text, DOCUMENTS[name]) == text, "run `python -m app report`"
+
+
+def test_cluster_tables_follow_from_what_was_measured() -> None:
+    measured: ClusterResults = {
+        "command": "python -m pricing bench clusters",
+        "machine": {"processor": "x86_64", "cores": 2, "python": "3.11"},
+        "rows": 1_000_000,
+        "parts": 20,
+        "workers": 2,
+        "has_same_bytes": True,
+        "serial_seconds": 40.0,
+        "cluster_seconds": 22.0,
+        "overhead": 0.1,
+        "processor_overhead": 0.05,
+        "start_seconds": 6.0,
+        "worker_megabytes": [500.0, 600.0],
+        "listed": {"underlyings": 100, "rows": 30_000, "slices": 2_000, "microseconds": 100.0},
+    }
+    table = cluster_tables.clusters_table(measured)
+    assert "| one process | 40 | 40 | 40 |" in table
+    assert "| Dask, 2 workers on loopback | 22 | 44 | 44 |" in table
+    assert "the same bytes" in table
+    assert "600 MB at most" in table
+    # 1.5 million rows of 100 µs and a tenth more are 165 s on one core
+    assert "| seconds | 165 | 82 | 21 | 5 | 1 |" in cluster_tables.universe_table(measured)
+    assert "other bytes" in cluster_tables.clusters_table({**measured, "has_same_bytes": False})
+    write = if_measured("never", ClusterResults, cluster_tables.clusters_table, "the command")
+    assert write() == "Not measured yet: `the command`, then `python -m app report`.\n"
 
 
 def test_architecture_names_files_that_exist() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from amo.results import RESULTS
-from app.documents import cards, engine_tables, market_tables, model_tables, plots
+from app.documents import cards, cluster_tables, engine_tables, market_tables, model_tables, plots
 from app.documents.fill import ROOT, Tables, fill_file
 from pricing.surrogate.store import models_folder
 
@@ -14,6 +14,7 @@ DOCUMENTS: Mapping[str, Tables] = {
     "docs/performance.md": {**engine_tables.PERFORMANCE_TABLES, **market_tables.FLAT_TABLES},
     "docs/markets.md": market_tables.MARKET_TABLES,
     "docs/chains.md": market_tables.CHAIN_TABLES,
+    "docs/clusters.md": cluster_tables.CLUSTER_TABLES,
     "docs/operator.md": model_tables.OPERATOR_TABLES,
     "docs/benchmarks.md": model_tables.BENCHMARK_TABLES,
 }

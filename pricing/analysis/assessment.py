@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from amo.arrays import BoolArray, FloatArray
 from amo.errors import FailedError
+from amo.system import n_cores
 from pricing import bounds
 from pricing.engines import base
 from pricing.engines.analytic import AnalyticEngine
@@ -24,7 +25,6 @@ from pricing.surrogate import regions
 from pricing.surrogate.encoding import Put, mirrored
 from pricing.surrogate.model import Surrogate
 from pricing.surrogate.stated_error import FLOOR, Lattice, StatedError
-from pricing.threads import n_cores
 
 QUANTITIES = ("price", "delta", "gamma", "vega", "theta", "rho", "dividend_rho")
 BAND = 0.01  # around the exercise boundary, where gamma jumps and Greeks are not counted

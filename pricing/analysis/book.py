@@ -79,6 +79,7 @@ def exposure(
     markets: Mapping[str, Market] | None = None,
     as_of: str | dt.date | None = None,
     expiry_time: dt.time = CLOSE,
+    assumed: list[str] | None = None,
 ) -> pd.DataFrame:
     """Return what a priced book is exposed to, by bucket of expiry and moneyness.
 
@@ -89,7 +90,7 @@ def exposure(
         theta and rho. Rows without a price are left out.
     quantity
         The column of positions, negative for short ones; by default one of each.
-    columns, markets, as_of, expiry_time
+    columns, markets, as_of, expiry_time, assumed
         As :func:`pricing.frames.price_frame` takes them.
 
     Returns
@@ -106,6 +107,7 @@ def exposure(
         markets=markets,
         as_of=as_of,
         expiry_time=expiry_time,
+        assumed=assumed,
     )
     held = quantities_of(priced, quantity)
     needed = ("price", "delta", "gamma", "vega", "theta", "rho")

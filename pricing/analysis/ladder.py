@@ -43,13 +43,14 @@ def ladder_frame(
     columns: Mapping[str, Hashable] | None = None,
     as_of: str | dt.date | None = None,
     expiry_time: dt.time = CLOSE,
+    assumed: list[str] | None = None,
     workers: int | None = None,
 ) -> pd.DataFrame:
     """Return the sensitivity of a book to each node of its markets.
 
     Parameters
     ----------
-    book, engine, markets, exercise, columns, as_of, expiry_time, workers
+    book, engine, markets, exercise, columns, as_of, expiry_time, assumed, workers
         As :func:`pricing.price_frame` takes them; the book needs a volatility in each row.
     quantity
         The column of positions, negative for short ones; by default one of each.
@@ -93,17 +94,10 @@ def ladder_frame(
         left = mine & ~is_done
         if left.any():
             price = partial(
-                price_frame,
-                book[left],
-                chosen,
-                greeks=False,
-                exercise=exercise,
-                columns=columns,
-                as_of=as_of,
-                expiry_time=expiry_time,
-                workers=workers,
+                price_frame, book[left], chosen, greeks=False, exercise=exercise, columns=columns,
+                as_of=as_of, expiry_time=expiry_time, assumed=assumed, workers=workers,
                 progress=False,
-            )
+            )  # fmt: skip
             total += _by_differences(name, market, price, held[left])
         lines += [
             (name, rung.kind, rung.time, value)

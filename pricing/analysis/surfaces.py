@@ -47,6 +47,7 @@ def surface_frame(
     as_of: str | dt.date | None = None,
     expiry_time: dt.time = CLOSE,
     as_arrays: bool = False,
+    assumed: list[str] | None = None,
     workers: int | None = None,
     progress: Progress = None,
 ) -> pd.DataFrame | Values:
@@ -65,6 +66,8 @@ def surface_frame(
     errors
         "raise": a row that is bad, or of which some point has no price, raises; "coerce": those
         values are NaN.
+    assumed
+        As :func:`pricing.price_frame` takes it.
     as_arrays
         Return a dict of arrays instead of a tidy frame.
     progress
@@ -94,8 +97,9 @@ def surface_frame(
             raise SettingsError(f"{name}= takes {' or '.join(map(repr, known))}; got {unit!r}")
     check_workers(workers)
     options, problems = read_book(
-        book, columns, exercise=exercise, markets=markets, as_of=as_of, expiry_time=expiry_time
-    )
+        book, columns, exercise=exercise, markets=markets, as_of=as_of, expiry_time=expiry_time,
+        assumed=assumed,
+    )  # fmt: skip
     routes, refused = send(chosen, options, good_rows(len(book), problems), out_of_domain)
     problems += refused
     if problems and errors == "raise":

@@ -216,7 +216,7 @@ def darcy_like(monkeypatch: pytest.MonkeyPatch) -> Problem:
         a = numbers(4, side, side)
         return ArrayDataset({"coefficient": a, "solution": np.sin(a) * line.astype(np.float32)})
 
-    monkeypatch.setattr("amo.benchmarks.table._in_a_process", lambda work, *rest: work(*rest))
+    monkeypatch.setattr("amo.benchmarks.table.in_a_process", lambda work, *rest: work(*rest))
     return replace(PROBLEMS["darcy"], grid=(8, 8), open=open_split, further={"test-16": (16, 16)})
 
 

@@ -236,3 +236,13 @@ def test_manifest_holds_no_time_nor_place(tmp_path: Path) -> None:
     assert str(tmp_path) not in hashes(tmp_path / "set")
     shard = read_manifest(tmp_path / "set").shards[0]
     assert len(load_shard(tmp_path / "set", shard, verify=True)["rate"]) == shard.samples
+
+
+def test_cluster_without_its_extra_says_which_one_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)  # as if it were not there
+    where = ["--dask", "tcp://127.0.0.1:9", "--out", str(tmp_path / "set")]
+    assert main(["european", *where]) == 1
+    assert 'this needs distributed: pip install "amo-pricing[cluster]"' in capsys.readouterr().err
+    assert not (tmp_path / "set").exists()

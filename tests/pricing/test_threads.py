@@ -7,7 +7,8 @@ import threading
 import pytest
 import torch
 
-from pricing.threads import in_threads, n_cores
+from amo.system import n_cores
+from pricing.threads import in_threads
 
 
 def test_answers_come_in_order_and_each_thread_computes_alone() -> None:
