@@ -26,7 +26,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar
 
 from amo.errors import AMOError, ClusterError, FileError, SettingsError
-from amo.system import follow_parent, n_cores, stop_signals
+from amo.system import follow_parent, keep_freed_memory, n_cores, stop_signals
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -89,7 +89,7 @@ def run_jobs(
     elif isinstance(executor, Executor):
         yield from _on_executor(executor, attempt, tasks, retries)
     else:
-        yield from _on_dask(executor, attempt, tasks, retries)
+        yield from _on_dask(executor, partial(_attempt_on_dask, work), tasks, retries)
 
 
 def check_executor(executor: object) -> None:
@@ -112,6 +112,15 @@ def _attempt(work: Callable[[_Task], _Answer], task: _Task) -> _Answer | Failed:
         raise
     except AMOError as error:
         return Failed(error)
+
+
+def _attempt_on_dask(work: Callable[[_Task], _Answer], task: _Task) -> _Answer | Failed:
+    """Do a job in a worker of Dask, which tells glibc to give freed memory back at once.
+
+    Faulting the pages of large arrays in again would cost as much as the work.
+    """
+    keep_freed_memory()
+    return _attempt(work, task)
 
 
 def _here(

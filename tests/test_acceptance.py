@@ -99,6 +99,14 @@ def test_the_market_model_passed_the_fuzzer_and_its_ladder_is_fast() -> None:
     assert not any(metrics["bounds"][k] for k in ("below_intrinsic", "above_upper"))
 
 
+def test_a_cluster_gives_the_same_bytes_for_little_more() -> None:
+    found = json.loads((ROOT / "docs/results/clusters.json").read_text())
+    assert (found["rows"], found["parts"], found["workers"]) == (2_000_000, 40, 2)
+    assert found["has_same_bytes"]
+    assert found["overhead"] <= 0.25
+    assert max(found["worker_megabytes"]) < 1.5 * 2**30 / 1e6
+
+
 def test_results_meet_the_bars_of_the_dashboard() -> None:
     found = json.loads((ROOT / "docs/results/dashboard.json").read_text())
     many = found["sessions"]

@@ -11,7 +11,7 @@ import pytest
 from amo.benchmarks.contestants import ABLATIONS
 from amo.results import Budget, Origin, Row, Scores, Table
 from app.documents import claims, cluster_tables
-from app.documents.fill import fill, if_measured
+from app.documents.fill import fill
 from app.documents.report import DOCUMENTS
 from pricing.bench_clusters import ClusterResults
 
@@ -86,8 +86,6 @@ def test_cluster_tables_follow_from_what_was_measured() -> None:
     # 1.5 million rows of 100 µs and a tenth more are 165 s on one core
     assert "| seconds | 165 | 82 | 21 | 5 | 1 |" in cluster_tables.universe_table(measured)
     assert "other bytes" in cluster_tables.clusters_table({**measured, "has_same_bytes": False})
-    write = if_measured("never", ClusterResults, cluster_tables.clusters_table, "the command")
-    assert write() == "Not measured yet: `the command`, then `python -m app report`.\n"
 
 
 def test_architecture_names_files_that_exist() -> None:

@@ -1,11 +1,10 @@
 """Tables of books in parts on a cluster, written from measured results."""
 
-from app.documents.fill import Tables, if_measured
+from app.documents.fill import Tables, from_results
 from pricing.bench_clusters import ClusterResults
 
 CONTRACTS = 1_500_000  # listed in the US
 _CORES = (1, 2, 8, 32, 128)
-_COMMAND = "python -m pricing bench clusters --json docs/results/clusters.json"
 
 
 def clusters_table(results: ClusterResults) -> str:
@@ -68,6 +67,6 @@ def universe_table(results: ClusterResults) -> str:
 
 
 CLUSTER_TABLES: Tables = {
-    "clusters": if_measured("clusters", ClusterResults, clusters_table, _COMMAND),
-    "universe": if_measured("clusters", ClusterResults, universe_table, _COMMAND),
+    "clusters": from_results("clusters", ClusterResults, clusters_table),
+    "universe": from_results("clusters", ClusterResults, universe_table),
 }

@@ -41,16 +41,3 @@ def from_results(
 ) -> Callable[[], str]:
     """Return what writes a document's table from a results file of that kind."""
     return lambda: table(read(RESULTS / f"{name}.json", kind))
-
-
-def if_measured(
-    name: str, kind: type[_Results], table: Callable[[_Results], str], command: str
-) -> Callable[[], str]:
-    """Return what writes a table as :func:`from_results` does, or says how to measure it."""
-
-    def write() -> str:
-        if not (RESULTS / f"{name}.json").exists():
-            return f"Not measured yet: `{command}`, then `python -m app report`.\n"
-        return from_results(name, kind, table)()
-
-    return write
