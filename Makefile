@@ -72,10 +72,10 @@ bench: $(STAMP)  ## every table of models in small, into runs/smoke: do they run
 FIVE := amo,fno,lno,transolver,lamo
 REST := f-fno,u-fno,transolver++,galerkin
 ALL := $(FIVE),$(REST)
-SETS := darcy elasticity advection advection-speeds helmholtz brusselator fractal-darcy reaction-diffusion
+SETS := darcy elasticity advection advection-speeds helmholtz brusselator fractal-darcy reaction-diffusion plasticity
 PHYSICS := $(SETS) navier-stokes
 GRIDS := darcy,advection,reaction-diffusion,navier-stokes
-PROBLEMS := darcy,elasticity,advection,advection-speeds,helmholtz,brusselator,fractal-darcy,fractal-darcy-hidden,reaction-diffusion,navier-stokes
+PROBLEMS := darcy,elasticity,advection,advection-speeds,helmholtz,brusselator,fractal-darcy,fractal-darcy-hidden,reaction-diffusion,navier-stokes,plasticity
 OPTIONS := $(BIN)/python -m amo bench options --minutes 2
 RECORD := docs/results
 benchmarks: $(STAMP)  ## all tables of models, into docs; hours, resumable, rows that are there stay

@@ -12,6 +12,7 @@ from data_gen.physics.darcy import DarcySet
 from data_gen.physics.elasticity import ElasticitySet
 from data_gen.physics.fractal_darcy import FractalDarcySet
 from data_gen.physics.navier_stokes import NavierStokesSet
+from data_gen.physics.plasticity import PlasticitySet
 from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
 from data_gen.physics.symbols import AdvectionSpeedsSet, HelmholtzSet
 from data_gen.toys import AntiderivativeSet, DiffusionSet
@@ -32,6 +33,7 @@ SETS: Mapping[str, Callable[..., DataSet]] = {
     "fractal-darcy": FractalDarcySet,
     "reaction-diffusion": ReactionDiffusionSet,
     "brusselator": BrusselatorSet,
+    "plasticity": PlasticitySet,
 }
 DEFAULTS = (
     "european",

@@ -19,6 +19,7 @@ from data_gen.physics.darcy import DarcySet
 from data_gen.physics.elasticity import ElasticitySet
 from data_gen.physics.fractal_darcy import FractalDarcySet
 from data_gen.physics.navier_stokes import NavierStokesSet
+from data_gen.physics.plasticity import PlasticitySet
 from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
 from data_gen.physics.symbols import AdvectionSpeedsSet, HelmholtzSet
 from data_gen.registry import SETS
@@ -35,6 +36,7 @@ SMALL: list[SampleSet] = [
     FractalDarcySet(**FEW, points=64, cells=64),
     ReactionDiffusionSet(**FEW),
     BrusselatorSet(**FEW),
+    PlasticitySet(**FEW, columns=10, rows=3, frames=3),
 ]
 
 
