@@ -14,6 +14,7 @@ from data_gen.physics.fractal_darcy import FractalDarcySet
 from data_gen.physics.glove import GloveSet
 from data_gen.physics.navier_stokes import NavierStokesSet
 from data_gen.physics.pipe import PipeSet
+from data_gen.physics.plasticity import PlasticitySet
 from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
 from data_gen.physics.symbols import AdvectionSpeedsSet, HelmholtzSet
 from data_gen.toys import AntiderivativeSet, DiffusionSet
@@ -36,6 +37,7 @@ SETS: Mapping[str, Callable[..., DataSet]] = {
     "reaction-diffusion": ReactionDiffusionSet,
     "brusselator": BrusselatorSet,
     "glove": GloveSet,
+    "plasticity": PlasticitySet,
 }
 DEFAULTS = (
     "european",

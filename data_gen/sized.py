@@ -1,5 +1,6 @@
 """Sets with a given number of samples in each split."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -91,18 +92,26 @@ class SizedSet(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSet(SizedSet):
-    """A set whose samples are drawn one by one, each a function of the seed and its number."""
+    """A set whose samples are drawn one by one, each a function of the seed and its number.
+
+    Those whose error is above the gate are left out.
+    """
+
+    gate: ClassVar[float] = math.inf
 
     def samples(self, first: int, n: int) -> Shard:
         """Make ``n`` samples from number ``first`` on."""
         numbers = range(first, first + n)
         parts = [self.sample(np.random.default_rng([self.seed, number])) for number in numbers]
+        errors = np.array([error for _, error in parts])
+        kept = errors <= self.gate
         arrays: Arrays = {
-            name: np.stack([part[name] for part, _ in parts]).astype(np.float32)
+            name: np.stack([part[name] for part, _ in parts]).astype(np.float32)[kept]
             for name in parts[0][0]
         }
-        arrays["number"] = np.arange(first, first + n, dtype=np.int32)
-        return Shard(arrays, n_dropped=0, worst_error=max(error for _, error in parts))
+        arrays["number"] = np.arange(first, first + n, dtype=np.int32)[kept]
+        worst = float(errors[kept].max(initial=0.0))
+        return Shard(arrays, n_dropped=int((~kept).sum()), worst_error=worst)
 
     @property
     def units(self) -> Mapping[str, str]:

@@ -188,6 +188,17 @@ _GLOVE = Problem(
     grid=(21, 21),
     open=glove.open_steps,
 )
+_PLASTICITY = Problem(
+    name="plasticity",
+    title="a die pressed into a block, 20 frames of 101 × 31",
+    folder="plasticity",
+    read=read_plasticity,
+    n_features=1,
+    n_dimensions=3,
+    n_outputs=4,
+    grid=(20, 101, 31),
+    regions={"displacement": displacement_only},
+)
 REGENERATED = (
     _DARCY,
     _ELASTICITY,
@@ -206,6 +217,7 @@ REGENERATED = (
     _REACTION_DIFFUSION,
     _BRUSSELATOR,
     _GLOVE,
+    _PLASTICITY,
 )
 
 
@@ -258,19 +270,7 @@ OFFICIAL = (
     _of_files(_ELASTICITY, "elasticity-official", official.open_elasticity),
     _of_files(_NAVIER_STOKES, "navier-stokes-official", open_official_films),
     _of_files(_BRUSSELATOR, "brusselator-official", official.open_brusselator),
-    Problem(
-        name="plasticity",
-        title="a die pressed into a block, 20 frames of 101 × 31",
-        folder="plasticity",
-        read=read_plasticity,
-        n_features=1,
-        n_dimensions=3,
-        n_outputs=4,
-        grid=(20, 101, 31),
-        open=official.open_plasticity,
-        regions={"displacement": displacement_only},
-        origin="official",
-    ),
+    _of_files(_PLASTICITY, "plasticity-official", official.open_plasticity),
     Problem(
         name="airfoil",
         title="Mach number around wing sections, 221 × 51",

@@ -147,10 +147,11 @@ def physics_table(table: Table) -> str:
 
 
 def _elsewhere(rows: list[Row]) -> str:
-    """Return the errors on further test splits, mean over seeds."""
-    splits = rows[0].further
+    """Return the errors on further test splits and in regions, mean over seeds."""
+    splits, regions = rows[0].further, rows[0].regions
     means = {s: _mean(row.further[s].relative_l2 for row in rows) for s in splits}
-    return ", ".join(f"{split} {mean:.2e}" for split, mean in means.items())
+    parts = {f"{name}, rms": _region(rows, name) for name in regions}
+    return ", ".join(f"{name} {mean:.2e}" for name, mean in {**means, **parts}.items())
 
 
 def checks_table(results: CheckResults) -> str:

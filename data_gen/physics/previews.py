@@ -54,6 +54,33 @@ def draw_frames(films: FloatArray, n_shown: int = 5) -> go.Figure:
     return draw_maps(dict(zip((f"frame {i + 1}" for i in frames), shown, strict=True)))
 
 
+def draw_meshes(films: FloatArray, n_shown: int = 3) -> go.Figure:
+    """Draw some frames of meshes (samples, i, j, frames, 4), by the distance that nodes have moved.
+
+    The last axis holds x, y and the displacement.
+    """
+    frames = np.linspace(0, films.shape[3] - 1, n_shown).astype(int)
+    titles = [f"frame {frame + 1}" for frame in frames]
+    figure = make_subplots(len(films), n_shown, column_titles=titles)
+    for row, film in enumerate(films, start=1):
+        for column, frame in enumerate(frames, start=1):
+            x, y, right, up = np.moveaxis(film[:, :, frame], -1, 0)
+            figure.add_scatter(
+                x=x.ravel(),
+                y=y.ravel(),
+                mode="markers",
+                marker={"color": np.hypot(right, up).ravel(), "coloraxis": "coloraxis", "size": 3},
+                showlegend=False,
+                row=row,
+                col=column,
+            )
+    number = np.arange(1, len(films) * n_shown + 1)
+    for k in number:
+        figure.layout[f"yaxis{k}"].update(scaleanchor=f"x{k}" if k > 1 else "x")
+    colours = {"colorscale": "Viridis", "colorbar": {"title": "mm"}}
+    return figure.update_layout(height=260 * len(films), coloraxis=colours)
+
+
 def draw_lines(functions: Mapping[str, FloatArray]) -> go.Figure:
     """Draw functions (samples, points) on a line, one row per sample."""
     n = len(next(iter(functions.values())))

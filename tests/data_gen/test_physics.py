@@ -21,6 +21,7 @@ from data_gen.physics.fractal_darcy import FractalDarcySet
 from data_gen.physics.glove import GloveSet
 from data_gen.physics.navier_stokes import NavierStokesSet
 from data_gen.physics.pipe import PipeSet
+from data_gen.physics.plasticity import PlasticitySet
 from data_gen.physics.reaction_diffusion import ReactionDiffusionSet
 from data_gen.physics.symbols import AdvectionSpeedsSet, HelmholtzSet
 from data_gen.registry import SETS
@@ -39,6 +40,7 @@ SMALL: list[SampleSet] = [
     ReactionDiffusionSet(**FEW),
     BrusselatorSet(**FEW),
     GloveSet(**FEW, steps=2),
+    PlasticitySet(**FEW, columns=10, rows=3, frames=3),
 ]
 COARSE: dict[type[SampleSet], float] = {DarcySet: 0.05, NavierStokesSet: 0.05, PipeSet: 0.2}
 
