@@ -1,14 +1,12 @@
 """python -m data_gen: make, list, verify and preview training sets."""
 
 import argparse
-import inspect
 import json
 import os
-import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from amo.jobs import Where
 from data_gen import bench
 from data_gen.builder import Report, build
 from data_gen.dataset import Check, DataSet
+from data_gen.flags import RANGES, ranges_of, settings_of, summary_of, words_of
 from data_gen.physics import mooney_rivlin
 from data_gen.registry import DEFAULTS, SETS
 from pricing.surrogate.domain import Domain
@@ -37,13 +36,6 @@ EXAMPLES = """examples:
   python -m data_gen preview data/american"""
 
 _DASK = "of a Dask scheduler, tcp://HOST:PORT, whose workers make the shards; they see the folder"
-_RANGES = {
-    "rate": "the rate per year, continuous",
-    "dividend_yield": "the dividend yield per year, continuous",
-    "volatility": "the volatility per square root of a year",
-    "expiry": "the expiry in years",
-    "log_moneyness": "ln(spot / strike)",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,18 +114,18 @@ def _add_set(
     """Add a set; its settings and the ranges of its domain are flags."""
     make = SETS[set_name]
     command = sets.add_parser(
-        set_name, help=_summary(make), description=_summary(make), epilog=EXAMPLES,
+        set_name, help=summary_of(make), description=summary_of(make), epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    for setting in _settings(make):
+    for setting in settings_of(make):
         default = "" if setting.default is MISSING else f", default {setting.default:,}"
-        words = _words(make).get(setting.name, setting.name.replace("_", " "))
+        words = words_of(make).get(setting.name, setting.name.replace("_", " "))
         command.add_argument(
             f"--{setting.name}", type=int, metavar="N", help=f"{words}{default}".replace("%", "%%")
         )
-    for name in _ranges(make):
+    for name in ranges_of(make):
         low, high = getattr(Domain(), name)
-        words = f"range of {_RANGES[name]}, default {low:g} {high:g}"
+        words = f"range of {RANGES[name]}, default {low:g} {high:g}"
         flag = f"--{name.replace('_', '-')}"
         command.add_argument(flag, type=float, nargs=2, metavar=("LOW", "HIGH"), help=words)
     folder = Path("data") / set_name
@@ -149,38 +141,11 @@ def _add_set(
     command.set_defaults(run=_make_one, name=set_name)
 
 
-def _summary(make: Callable[..., DataSet]) -> str:
-    """Return the first line of a set's docstring."""
-    return (inspect.getdoc(make) or "").partition("\n")[0]
-
-
-def _words(make: Callable[..., DataSet]) -> dict[str, str]:
-    """Return what the docstrings of a set's class say about its settings."""
-    found: dict[str, str] = {}
-    for parent in reversed(inspect.getmro(make)):  # type: ignore[arg-type]  # sets are classes
-        text = inspect.cleandoc(parent.__doc__ or "").partition("----------\n")[2]
-        for names, words in re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?)+)", text, re.MULTILINE):
-            line = re.split(r"[,;:.]( |$)", " ".join(words.split()))[0]
-            found.update(dict.fromkeys(names.split(", "), line[:1].lower() + line[1:]))
-    return found
-
-
-def _settings(make: Callable[..., DataSet]) -> list[Any]:
-    """Return the dataclass fields that are plain numbers: those are flags."""
-    return [f for f in fields(make) if f.type is int]  # type: ignore[arg-type]
-
-
-def _ranges(make: Callable[..., DataSet]) -> list[str]:
-    """Return the ranges of the domain, where a set has one: those are flags too."""
-    has_domain = any(f.type is Domain for f in fields(make))  # type: ignore[arg-type]
-    return [f.name for f in fields(Domain)] if has_domain else []
-
-
 def _make_one(args: argparse.Namespace) -> int:
     make = SETS[args.name]
-    given = {f.name: getattr(args, f.name) for f in _settings(make)}
+    given = {f.name: getattr(args, f.name) for f in settings_of(make)}
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    ranges = {name: getattr(args, name) for name in _ranges(make)}
+    ranges = {name: getattr(args, name) for name in ranges_of(make)}
     if any(ranges.values()):
         chosen["domain"] = Domain.from_dict({n: r for n, r in ranges.items() if r is not None})
     dataset = make(**chosen)
@@ -302,8 +267,8 @@ def _record(path: Path, manifest: Manifest, checks: Sequence[Check]) -> None:
 
 def _rebuild(name: str, settings: dict[str, Any]) -> DataSet:
     make = SETS[name]
-    chosen: dict[str, Any] = {f.name: settings[f.name] for f in _settings(make)}
-    if _ranges(make):
+    chosen: dict[str, Any] = {f.name: settings[f.name] for f in settings_of(make)}
+    if ranges_of(make):
         chosen["domain"] = Domain.from_dict(settings["domain"])
     return make(**chosen)
 

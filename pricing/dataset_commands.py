@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amo.errors import SettingsError
-from pricing.tables import STANDARD, is_in_parts
 
 if TYPE_CHECKING:
     from pricing.datasets.manifest import Dataset
@@ -32,6 +31,8 @@ def add_parts(command: argparse.ArgumentParser) -> None:
 
 def wants_parts(args: argparse.Namespace) -> bool:
     """Tell whether the book, or what is made of it, is a folder of parts."""
+    from pricing.tables import STANDARD, is_in_parts
+
     book, output = args.book, args.output
     is_cut = book.suffix.lower() in {".parquet", ".pq"} and not output.suffix and output != STANDARD
     if is_in_parts(book) or output.is_dir() or is_cut:
@@ -46,6 +47,8 @@ def wants_parts(args: argparse.Namespace) -> bool:
 
 def output_folder(args: argparse.Namespace) -> Path:
     """Return where the parts go."""
+    from pricing.tables import STANDARD
+
     output: Path = args.output
     if output == STANDARD or (output.suffix and not output.is_dir()):
         raise SettingsError(f"a book in parts is written into a folder, not into {output}")
