@@ -178,7 +178,7 @@ def _beside_mlp(ours: EngineRow, mlp: EngineRow) -> str:
     """Return how the operator compares with a plain network that costs as much, whichever wins."""
     error = mlp["price_rmse"] / ours["price_rmse"]
     price, greeks = (
-        mlp[quantity] / ours[quantity]  # type: ignore[literal-required]
+        mlp[quantity] / ours[quantity]
         for quantity in ("microseconds_price", "microseconds_five_greeks")
     )
     return (
