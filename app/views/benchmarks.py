@@ -26,7 +26,11 @@ _PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 _TABLES: dict[str, tuple[str, type[Any], Callable[[Any], str]]] = {
     "options": ("The paper's option problem: AMO and its rivals", Table, rivals_table),
     "physics": ("The paper's physics problems", Table, physics_table),
-    "grids": ("AMO on a grid: transfer functions at full resolution", Table, physics_table),
+    "grids": (
+        "AMO at full resolution: transfer functions on grids and clouds",
+        Table,
+        physics_table,
+    ),
     "ablations": ("What each part of AMO is worth", Table, ablations_table),
     "engines": ("American options: every engine", EngineResults, engine_table),
     "learning": ("First lessons: easy operators", LearningResults, learning_table),
