@@ -244,7 +244,11 @@ def _is_only_estimated(args: argparse.Namespace, entries: "list[Entry]") -> bool
     if not (args.estimate or args.epochs):
         return False
     from amo.benchmarks.estimate import as_text, estimates
+    from amo.results import Table, read
 
+    if args.json.exists() and not args.again:  # what is measured costs nothing more
+        known = read(args.json, Table).rows
+        entries = [entry for entry in entries if entry.key not in known]
     say(as_text(estimates(entries, _budget(args), args.data, args.device)))
     return bool(args.estimate)
 

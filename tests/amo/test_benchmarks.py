@@ -262,6 +262,9 @@ def test_estimates_count_steps_of_all_rates_and_train_nothing(
     assert main([*arguments, *out, "--epochs", "2", "--size", "paper", "--points", "all"]) == 0
     assert "raw/lno/0" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+    table(data, tmp_path, [Entry(RAW, "lno", 0)])  # what is measured is not estimated
+    assert main([*arguments, *out, "--epochs", "2"]) == 0
+    assert "raw/lno/0" not in capsys.readouterr().err
 
 
 def test_of_several_rates_validation_chooses(data: Path, tmp_path: Path) -> None:
