@@ -13,7 +13,7 @@ kept for a backward pass.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -246,9 +246,14 @@ def where(condition: Tensor, a: Tensor | Jet, b: Tensor | Jet) -> Tensor | Jet:
     return torch.where(condition, a, b)
 
 
-def stack(columns: Sequence[Number], dim: int) -> Number:
-    """Return jets, or tensors, side by side on a new axis, counted from the last one."""
-    first = columns[0]
-    if isinstance(first, Jet):
-        return first.of(torch.stack([column.parts for column in columns], dim))
-    return torch.stack(list(columns), dim)
+def stack(columns: Sequence[Tensor | Jet], dim: int) -> Tensor | Jet:
+    """Return jets, or tensors, side by side on a new axis, counted from the last one.
+
+    Tensors beside jets are constant.
+    """
+    jet = next((column for column in columns if isinstance(column, Jet)), None)
+    if jet is None:
+        return torch.stack(cast("list[Tensor]", list(columns)), dim)
+    every = (x if isinstance(x, Jet) else Jet.constant(x, jet.n_directions, jet.pairs)
+             for x in columns)  # fmt: skip
+    return jet.of(torch.stack([x.parts for x in every], dim))

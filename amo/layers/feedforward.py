@@ -17,7 +17,11 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., n_inputs) to (..., n_outputs)."""
-        return self.last(functional.gelu(self.first(x)))
+        return self.last(self.hidden(x))
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """Return what the last layer maps, (..., n_hidden)."""
+        return functional.gelu(self.first(x))
 
 
 class PositionEncoding(nn.Module):

@@ -47,13 +47,14 @@ class Modulator(nn.Module):
         """Return the modulations; padding is not read."""
         known = latent.flatten(1)
         if self.direct is not None:
-            each = self.direct(torch.cat([features, points], dim=-1))
+            each = self.direct.hidden(torch.cat([features, points], dim=-1))
             if mask is None:
                 mean = each.mean(1)
             else:
                 seen = mask.unsqueeze(-1).to(each)
                 mean = (each * seen).sum(1) / seen.sum(1).clamp(min=1.0)
-            known = torch.cat([known, mean], dim=-1)
+            # the mean of what the last layer gives is what it gives of the mean
+            known = torch.cat([known, self.direct.last(mean)], dim=-1)
         return self.network(known).unflatten(-1, self.shape)
 
 
@@ -87,10 +88,7 @@ class Trunk(nn.Module):
             if turns is not None and along is not None:
                 moved = along @ turns[:, :, number].flatten(2)
                 change = change + moved.unflatten(-1, change.shape[2:])
-            h = layer(h)
-            if change.shape[2] == 2:
-                h = h * (1.0 + change[:, :, 1])
-            h = functional.gelu(h + change[:, :, 0])
+            h = functional.gelu(_modulated(layer, h, change))
         return self.last(h)
 
     def jet(self, queries: Jet, modulations: Tensor, turns: Mapping[int, Tensor]) -> Jet:
@@ -123,6 +121,21 @@ class Trunk(nn.Module):
                 h.parts[1 + direction] += part
             h = jets.gelu_(h)
         return jets.affine(self.last, h)
+
+
+def _modulated(layer: nn.Linear, h: Tensor, change: Tensor) -> Tensor:
+    """Return (1 + scale) ∘ (W h + b) + shift, for (batch, 1 or n_queries, 1 or 2, width).
+
+    Samples with more queries than the trunk is wide get weights (1 + scale) ∘ W of their own, which
+    saves a pass over all queries.
+    """
+    shift = change[:, :, 0]
+    if change.shape[2] == 1:
+        return layer(h) + shift
+    scale = 1.0 + change[:, :, 1]
+    if change.shape[1] > 1 or h.shape[1] <= layer.out_features:
+        return layer(h) * scale + shift
+    return torch.baddbmm(layer.bias * scale + shift, h, layer.weight.T * scale)
 
 
 def _moved(value: Tensor, turn: Tensor) -> Tensor:

@@ -96,9 +96,12 @@ class Mixer(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Mix (batch, n_tokens, width)."""
         tokens = self.norm(tokens)
-        mixed = [
+        mixed = [self.mixers[0](tokens)]  # the first order is that of the tokens
+        mixed += [
             mixer(tokens[:, order])[:, inverse]
-            for mixer, order, inverse in zip(self.mixers, self.orders, self.inverses, strict=True)
+            for mixer, order, inverse in zip(
+                self.mixers[1:], self.orders[1:], self.inverses[1:], strict=True
+            )
         ]
         return torch.stack(mixed).mean(0)
 

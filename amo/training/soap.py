@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-_LARGEST = 512  # longer sides are too expensive to diagonalise
+_LARGEST = 256  # longer sides cost more to turn and to diagonalise than they bring
 State = dict[str, Tensor]
 
 

@@ -223,6 +223,11 @@ def _bounded(ratio: Any, xp: ModuleType) -> Any:  # noqa: ANN401
     return MAX_RATIO * xp.tanh(ratio / MAX_RATIO) / 3.0
 
 
+def _side_by_side(columns: list[Any], xp: ModuleType) -> Any:  # noqa: ANN401
+    """Stack columns on a new last axis; arrays may still have to be broadcast, tensors are."""
+    return xp.stack(np.broadcast_arrays(*columns) if xp is np else columns, -1)
+
+
 def _european_queries(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
     """Return coordinates that grow with |ln F| / (σ√τ) and with σ√τ.
 
@@ -232,9 +237,7 @@ def _european_queries(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
     deviation = _deviation(put, xp)
     ratio = _log_forward(put) / deviation
     distance = xp.sqrt(1.0 + ratio * ratio)
-    return xp.stack(
-        [_bounded(distance, xp) - 1.3, xp.log1p(deviation / 0.3) - 1.0 + 0.0 * ratio], -1
-    )
+    return _side_by_side([_bounded(distance, xp) - 1.3, xp.log1p(deviation / 0.3) - 1.0], xp)
 
 
 def _european_scale(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
@@ -257,7 +260,7 @@ def _american_queries(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
         xp.sqrt(put.time_to_expiry) - 0.9,
         put.log_moneyness,
     ]
-    return xp.stack([column + 0.0 * ratio for column in columns], -1)
+    return _side_by_side(columns, xp)
 
 
 def _american_scale(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401

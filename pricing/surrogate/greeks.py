@@ -1,11 +1,11 @@
-"""Derivatives of a network's answers.
+"""A network's answers and their derivatives.
 
 A network with jets carries them forwards beside the value, in one pass. Others are differentiated
 backwards through the decoder, and by differences in float64 through the encoder.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -32,12 +32,17 @@ DERIVATIVES: dict[str, tuple[str, ...]] = {
 _FIELDS = {"S": "spot", "v": "volatility", "T": "expiry", "r": "rate", "q": "dividend_yield"}
 
 
+Answers: TypeAlias = tuple[FloatArray, dict[str, FloatArray]]
+
+
 def differentiate(
     network: Network, rows: Rows, latent: Tensor, turned: dict[str, Tensor], wanted: Sequence[str]
-) -> dict[str, FloatArray]:
-    """Return the wanted derivatives of the value above the closed form, (states, rows) each."""
-    if not network.has_jets:
-        return _backwards(network, rows, latent, turned, wanted)
+) -> Answers:
+    """Return values above the closed form and their wanted derivatives, (states, rows) each."""
+    if not wanted or not network.has_jets:
+        with torch.no_grad():
+            value = network.above(network.operator, rows, latent).cpu().numpy()
+        return value, _backwards(network, rows, latent, turned, wanted) if wanted else {}
     slopes = {
         letter: (pair[0] - pair[1]) / (2.0 * STEP) * _like(rate_slope(_rate(rows, letter)), pair[0])
         for letter, pair in turned.items()
@@ -62,7 +67,7 @@ def _forwards(
     latent: Tensor,
     slopes: dict[str, Tensor],
     wanted: Sequence[str],
-) -> dict[str, FloatArray]:
+) -> Answers:
     """Differentiate in one pass; ``slopes`` are those of encodings in their rates."""
     letters = sorted(set("".join(wanted)))
     place = {letter: number for number, letter in enumerate(letters)}
@@ -78,7 +83,8 @@ def _forwards(
     found = network.jet(rows._replace(**moved), latent, turns)
     slope = {name: found.first(place[name]) for name in wanted if len(name) == 1}
     bend = {name: found.second(number) for number, name in enumerate(names)}
-    return {name: tensor.cpu().numpy() for name, tensor in (slope | bend).items()}
+    derivatives = {name: tensor.cpu().numpy() for name, tensor in (slope | bend).items()}
+    return found.value.cpu().numpy(), derivatives
 
 
 def _backwards(

@@ -135,23 +135,13 @@ class Surrogate(Network):
         above: Values,
     ) -> None:
         """Write the prices of a pack's rows, and their derivatives above the closed form."""
-        with torch.no_grad():
-            value = self.above(self.operator, self.tensors(options, pack), latent)
+        value, slopes = differentiate(
+            self, self.tensors(options, pack), latent, turned, tuple(above)
+        )
         some = options.take(pack.rows.ravel())
-        found = self.priced(some, value.cpu().numpy().ravel())
-        pack.put(found.reshape(pack.rows.shape), into=price)
-        is_live = pack.is_row & (self._held(some, found) > 0).reshape(pack.rows.shape)
-        if above and is_live.any():
-            live, is_kept = pack.narrowed(is_live)
-            slopes = differentiate(
-                self,
-                self.tensors(options, live),
-                latent[is_kept],
-                {name: pair[:, is_kept] for name, pair in turned.items()},
-                tuple(above),
-            )
-            for name, values in slopes.items():
-                live.put(values, into=above[name])
+        pack.put(self.priced(some, value.ravel()).reshape(pack.rows.shape), into=price)
+        for name, values in slopes.items():
+            pack.put(values, into=above[name])
 
     def implied_volatility(
         self,
