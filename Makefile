@@ -130,15 +130,13 @@ screenshots: $(STAMP)  ## every page of the dashboard in light and dark, into do
 data: $(STAMP)  ## the training sets that the shipped models need, under data/
 	$(BIN)/python -m data_gen
 
-SURROGATES := european american american-mlp american-market
-models: $(STAMP)  ## make the data, train the shipped surrogates, measure and publish them
+SURROGATES := american-market american-mlp american european
+models: $(STAMP)  ## make the data, train the shipped surrogates two at a time, publish them
 	$(BIN)/python -m data_gen make european
 	$(BIN)/python -m data_gen make american
 	$(BIN)/python -m data_gen make american-market
-	set -e; for name in $(SURROGATES); do \
-	    $(BIN)/python -m pricing train $$name; \
-	    $(BIN)/python -m pricing publish runs/$$name; \
-	done
+	printf '%s\n' $(SURROGATES) | OMP_NUM_THREADS=1 xargs -n 1 -P 2 $(BIN)/python -m pricing train
+	set -e; for name in $(SURROGATES); do $(BIN)/python -m pricing publish runs/$$name; done
 	$(BIN)/python -m pricing bench surfaces --surfaces 25 --json docs/results/surfaces.json
 	$(BIN)/python -m pricing fuzz --rows 200000 --json docs/results/fuzz.json
 	$(BIN)/python -m pricing fuzz --markets --rows 100000 --json docs/results/fuzz_markets.json

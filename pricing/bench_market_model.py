@@ -1,4 +1,4 @@
-"""The market model against finite differences, on one large book, all in one run on one core.
+"""The market model against the other engines, on one large book, all in one run on one core.
 
 A book of American options on several underlyings, each with a curve of eight nodes and quarterly
 dividends in cash; rows of one underlying and expiry share a slice of their market.
@@ -11,8 +11,10 @@ from typing import TypedDict
 import numpy as np
 import pandas as pd
 
+from pricing import fd
 from pricing.analysis.ladder import ladder_frame
 from pricing.books import read_book
+from pricing.engines.finite_differences import FDEngine
 from pricing.engines.registry import get_engine
 from pricing.engines.surrogate import SurrogateEngine
 from pricing.frames import implied_vol_frame, price_frame
@@ -23,12 +25,16 @@ from pricing.surrogate.store import models_folder
 _NODES = (0.08, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 _ENCODED = 128  # slices at a time
 _GREEKS = ("delta", "gamma", "vega", "theta", "rho")
+_TRUTH = fd.FDSettings(n_space=200, n_time=100)  # twice the steps of ``fd``
+# Rows and quotes on which the others are timed, and their prices and Greeks compared.
+_SLOWER = {"fd-fast": (2_000, 2_000), "fd": (400, 200), "quantlib-fd": (60, 20)}
 
 
 class EngineRow(TypedDict):
-    """One engine on rows of the book: microseconds a row, and errors against ``fd``."""
+    """One engine on rows of the book: microseconds a row, and errors against finer grids."""
 
     rows: int
+    compared: int
     price: float
     greeks: float
     implied_volatility: float
@@ -87,17 +93,17 @@ def book_of(n_rows: int, n_slices: int, seed: int = 0) -> tuple[pd.DataFrame, di
 
 
 def run(n_rows: int = 100_000, n_slices: int = 500) -> ModelResults:
-    """Measure the shipped market model."""
+    """Measure the shipped market model and the engines beside it."""
     frame, markets = book_of(n_rows, n_slices)
     few = frame.sample(min(2_000, n_rows), random_state=0)
-    truth = price_frame(few, "fd", greeks=_GREEKS, markets=markets, progress=False)
+    exactly = FDEngine("fd", _TRUTH)
+    truth = price_frame(few, exactly, greeks=_GREEKS, markets=markets, progress=False)
     alike = frame[np.arange(n_rows) % n_slices % 50 == 0].head(2_000)  # whole slices, as in a chain
     priced = price_frame(alike, "fd", greeks=False, markets=markets, progress=False)
     quotes = alike.drop(columns="volatility").assign(price=priced["price"])
-    engines = {
-        "amo": _engine("amo", frame, few, truth, quotes, markets),
-        "fd-fast": _engine("fd-fast", few, few, truth, quotes, markets),
-    }
+    engines = {"amo": _engine("amo", frame, truth, quotes, markets)}
+    for name, (n, n_quotes) in _SLOWER.items():
+        engines[name] = _engine(name, few.head(n), truth.head(n), quotes.head(n_quotes), markets)
     rungs = ladder_frame(few, "amo", markets, workers=1)
     ladder = _seconds(lambda: ladder_frame(frame, "amo", markets, workers=1))
     some = few.head(200)
@@ -121,21 +127,23 @@ def run(n_rows: int = 100_000, n_slices: int = 500) -> ModelResults:
 def _engine(
     name: str,
     frame: pd.DataFrame,
-    few: pd.DataFrame,
     truth: pd.DataFrame,
     quotes: pd.DataFrame,
     markets: Mapping[str, Market],
 ) -> EngineRow:
+    """Time an engine on a book, and compare it on those of its rows whose truth is known."""
+
     def priced(book: pd.DataFrame, greeks: tuple[str, ...]) -> pd.DataFrame:
         return price_frame(book, name, greeks=greeks, markets=markets, workers=1, progress=False)
 
-    found = priced(few, _GREEKS)
+    found = priced(frame.loc[truth.index], _GREEKS)
     if name == "amo" and set(found["engine"]) != {"amo"}:
         raise ValueError("rows of the book are outside of the market model's domain")
     error = found["price"] - truth["price"]
-    greeks_of = frame.head(max(len(frame) // 5, len(few)))
+    greeks_of = frame.head(max(len(frame) // 5, len(truth)))
     return {
         "rows": len(frame),
+        "compared": len(truth),
         "price": 1e6 * _seconds(lambda: priced(frame, ())) / len(frame),
         "greeks": 1e6 * _seconds(lambda: priced(greeks_of, _GREEKS)) / len(greeks_of),
         "implied_volatility": 1e6

@@ -79,11 +79,18 @@ def model_table(results: ModelResults) -> str:
             f"| {row['largest']:.1e} | {row['delta_rmse']:.1e} | {row['vega_rmse']:.1e} |"
         )
     ladder, bumped = results["ladder_seconds"], results["bumped_ladder_seconds"]
+    most = max(row["compared"] for row in results["engines"].values())
     notes = [
         (
             f"A book of {results['rows']:,} American options over {results['slices']} slices, spot "
-            "100, one core, all in; errors on 2,000 of its rows against `fd`, on which `fd-fast` "
-            "is timed too."
+            "100, one core, all in. The grids are timed on "
+            + ", ".join(
+                f"{row['rows']:,} (`{name}`)"
+                for name, row in results["engines"].items()
+                if row["rows"] < results["rows"]
+            )
+            + f" of its rows, and errors are those on up to {most:,}, against grids twice as fine "
+            "as those of `fd`."
         ),
         f"Encoding of a slice: {results['encoding_microseconds']:.0f} µs.",
         (
@@ -95,6 +102,19 @@ def model_table(results: ModelResults) -> str:
         f"Measured by `{results['command']}`.",
     ]
     return "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
+
+
+def under_markets(results: ModelResults) -> dict[str, dict[str, float]]:
+    """Return the rows of the bench under markets, named as those of the flat one are."""
+    return {
+        name: {
+            "price_rmse": row["rmse"],
+            "microseconds_price": row["price"],
+            "microseconds_five_greeks": row["greeks"],
+            "microseconds_implied_vol": row["implied_volatility"],
+        }
+        for name, row in results["engines"].items()
+    }
 
 
 def rivals_table(results: RivalResults) -> str:

@@ -26,8 +26,15 @@ def write() -> list[Path]:
     for name, tables in DOCUMENTS.items():
         fill_file(ROOT / name, tables)
         written.append(ROOT / name)
-    results = json.loads((RESULTS / "engines.json").read_text(encoding="utf-8"))
-    picture = ROOT / "docs" / "pictures" / "pareto.svg"
-    plots.draw_pareto(results["american"], picture)
+    flat, markets = (
+        json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("engines", "market_model")
+    )
+    pictures = {
+        ROOT / "docs" / "pictures" / "pareto.svg": flat["american"],
+        ROOT / "docs" / "pictures" / "pareto_markets.svg": market_tables.under_markets(markets),
+    }
+    for picture, engines in pictures.items():
+        plots.draw_pareto(engines, picture)
     folders = sorted(path.parent for path in models_folder().glob("*/config.json"))
-    return [*written, picture, *(cards.write(folder) for folder in folders)]
+    return [*written, *pictures, *(cards.write(folder) for folder in folders)]
