@@ -18,7 +18,7 @@ from amo.experiment import Experiment, evaluate, train
 from amo.operator import Operator
 from amo.training.distributed import Workers
 from amo.training.loop import TrainingConfig
-from pricing.surrogate.experiments import EXPERIMENTS, attending, without_direct
+from pricing.surrogate.experiments import EXPERIMENTS, at_equal_cost, without_direct
 
 _VALIDATIONS = 4
 STRIKE = 100.0  # errors are stated for
@@ -47,24 +47,25 @@ class RivalResults(TypedDict):
 
 
 def rivals(problem: str = "american") -> Mapping[str, Experiment]:
-    """Return the contestants on a problem.
+    """Return the contestants on a problem, whose trunks have the size of the shipped form's.
 
-    On rates: the shipped form, the attending one, and a perceptron. On markets: the shipped form
-    with and without its direct path, the set encoder that is left without the operator's parts,
-    and a perceptron on padded slots.
+    On rates: the shipped form, and a perceptron, also at the size that is shipped beside it. On
+    markets: the shipped form with and without its direct path, the set encoder that is left without
+    the operator's parts, and a perceptron on padded slots.
     """
     ours = EXPERIMENTS[problem]
     if problem == "american-market":
         return {
             "amo": ours,
             "amo, tokens only": without_direct(ours),
-            "set encoder": EXPERIMENTS["american-market-set"],
-            "mlp, padded": EXPERIMENTS["american-market-mlp"],
+            "set encoder": at_equal_cost(EXPERIMENTS["american-market-set"], ours),
+            "mlp, padded": at_equal_cost(EXPERIMENTS["american-market-mlp"], ours),
         }
+    shipped = EXPERIMENTS["american-mlp"]
     return {
         "amo": ours,
-        "amo, attending": attending(ours),
-        "mlp": replace(EXPERIMENTS["american-mlp"], training=ours.training),
+        "mlp": at_equal_cost(shipped, ours),
+        "mlp as shipped": replace(shipped, training=ours.training),
     }
 
 

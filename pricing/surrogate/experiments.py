@@ -10,6 +10,7 @@ from typing import Any
 
 from amo.baselines.mlp import PointwiseMLPConfig
 from amo.baselines.set_encoder import SetEncoderConfig
+from amo.configuration import ModelConfig
 from amo.errors import SettingsError
 from amo.experiment import Experiment, Problem
 from amo.model_config import AMOConfig
@@ -77,9 +78,17 @@ _AMERICAN = Experiment(
     name=AMERICAN.name,
     problem=_problem(AMERICAN),
     kind="amo",
-    # an encoder of the size of its input, and a decoder that costs what a perceptron costs
-    model=_operator(AMERICAN, n_tokens=4, n_poles=2, n_blocks=1, decoder="modulated"),
-    training=replace(_TRAINING, steps=26_000, n_queries=512),
+    # an encoder of the size of its input, and a small trunk: many cheap steps beat few large ones
+    model=_operator(
+        AMERICAN,
+        n_tokens=4,
+        n_poles=2,
+        n_blocks=1,
+        decoder="modulated",
+        trunk_width=64,
+        trunk_depth=3,
+    ),
+    training=replace(_TRAINING, steps=80_000, n_queries=512, validate_every=2000),
     loss=_loss(
         3e-5, {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
     ),
@@ -123,8 +132,9 @@ _MARKET = Experiment(
         n_blocks=1,
         state_size=8,
         decoder="modulated",
+        trunk_width=96,
     ),
-    training=replace(_TRAINING, steps=20_000, batch_size=96, n_queries=None),
+    training=replace(_TRAINING, steps=85_000, batch_size=96, n_queries=None, validate_every=2500),
     loss=SobolevLoss(
         3e-5,
         tuple(_MARKET_UNITS[name] for name in market_coding.DIRECTIONS),
@@ -169,9 +179,18 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 }
 
 
-def attending(experiment: Experiment) -> Experiment:
-    """Return an experiment with the first generation's model: its decoder attends to tokens."""
-    return replace(experiment, model=_operator(AMERICAN, n_tokens=16, n_poles=6, n_blocks=2))
+def at_equal_cost(rival: Experiment, ours: Experiment) -> Experiment:
+    """Return a rival whose answers cost what those of a modulated AMO cost, trained as that is."""
+    if not isinstance(ours.model, AMOConfig):
+        raise SettingsError(f"{ours.name} is no AMO")
+    width, depth = ours.model.trunk_width, ours.model.trunk_depth
+    if isinstance(rival.model, PointwiseMLPConfig):
+        model: ModelConfig = replace(rival.model, width=width, depth=depth)
+    elif isinstance(rival.model, SetEncoderConfig):
+        model = replace(rival.model, trunk_width=width, trunk_depth=depth)
+    else:
+        raise SettingsError(f"{rival.name} has no trunk to size")
+    return replace(rival, model=model, training=ours.training)
 
 
 def without_direct(experiment: Experiment) -> Experiment:
