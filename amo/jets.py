@@ -13,7 +13,7 @@ kept for a backward pass.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast, overload
 
 import torch
 from torch import Tensor, nn
@@ -190,6 +190,21 @@ def sqrt(x: Number) -> Number:
     return x.through(y, slope, -0.5 * slope / x.value)
 
 
+@overload
+def hypot(x: Tensor, y: Tensor) -> Tensor: ...
+@overload
+def hypot(x: Jet, y: Tensor | Jet) -> Jet: ...
+@overload
+def hypot(x: Tensor, y: Jet) -> Jet: ...
+def hypot(x: Tensor | Jet, y: Tensor | Jet) -> Tensor | Jet:
+    """Return √(x² + y²); a tensor beside a jet is constant."""
+    if isinstance(y, Jet):
+        return sqrt(y * y + x * x)
+    if isinstance(x, Jet):
+        return sqrt(x * x + y * y)
+    return torch.hypot(x, y)
+
+
 def tanh(x: Number) -> Number:
     """Return tanh x."""
     if not isinstance(x, Jet):
@@ -236,6 +251,12 @@ def gelu_(x: Jet) -> Jet:
     return x
 
 
+@overload
+def where(condition: Tensor, a: Tensor, b: Tensor) -> Tensor: ...
+@overload
+def where(condition: Tensor, a: Jet, b: Tensor | Jet) -> Jet: ...
+@overload
+def where(condition: Tensor, a: Tensor, b: Jet) -> Jet: ...
 def where(condition: Tensor, a: Tensor | Jet, b: Tensor | Jet) -> Tensor | Jet:
     """Return a where the condition holds, and b elsewhere; a tensor beside a jet is constant."""
     if isinstance(a, Jet):

@@ -1,7 +1,7 @@
 """An operator in physical units: a model between normalisers that travel with its weights."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_args
+from typing import Any, get_args, overload
 
 import torch
 from torch import Tensor, nn
@@ -19,15 +19,19 @@ _LINKS: dict[Link, Callable[[Any], Any]] = {  # of tensors and of jets
 }
 
 
-def smaller_of(mean: Tensor, gap: Tensor) -> Tensor:
+@overload
+def smaller_of(mean: Tensor, gap: Tensor) -> Tensor: ...
+@overload
+def smaller_of(mean: Jet, gap: Tensor | Jet) -> Jet: ...
+def smaller_of(mean: Tensor | Jet, gap: Tensor | Jet) -> Tensor | Jet:
     """Return the positive y with y (y + gap) = mean²: ``mean`` is the geometric mean of the two.
 
     Smooth in both arguments, also where the gap is zero, and without cancellation where y is much
     smaller than the gap.
     """
-    is_gap = gap > 0
-    larger = torch.hypot(0.5 * gap, mean) + 0.5 * torch.where(is_gap, gap, -gap)
-    return torch.where(is_gap, mean.square() / larger, larger)
+    is_gap = (gap.value if isinstance(gap, Jet) else gap) > 0
+    larger = jets.hypot(0.5 * gap, mean) + 0.5 * jets.where(is_gap, gap, -gap)
+    return jets.where(is_gap, mean * mean / larger, larger)
 
 
 class Operator(nn.Module):

@@ -134,7 +134,7 @@ class Network:
     @property
     def has_jets(self) -> bool:
         """Whether :meth:`jet` gives values with their derivatives."""
-        return self.operator.turns and self.coding.gap is None
+        return self.operator.turns
 
     def jet(self, rows: Rows, latent: Tensor, turns: Mapping[int, Tensor]) -> Jet:
         """Return :meth:`above` of rows that are jets, with ``turns`` as the operator takes them."""
@@ -142,6 +142,8 @@ class Network:
         queries = self.coding.queries(put, jets).map(lambda parts: parts.to(latent.dtype))
         answer = self.operator.jet(latent, queries, turns)
         value = self.coding.scale(put, jets) * answer.map(lambda parts: parts.squeeze(-1).double())
+        if self.coding.gap is not None:
+            value = smaller_of(value, self.coding.gap(put, jets))
         worth: Jet = unit * value
         return worth
 

@@ -12,8 +12,10 @@ from amo import jets
 from amo.baselines.mlp import PointwiseMLP, PointwiseMLPConfig
 from amo.jets import Jet
 from amo.layers.modulated import Trunk
+from amo.operator import smaller_of
 
 DOUBLE = torch.float64
+AT = torch.linspace(-1.0, 1.0, 5, dtype=DOUBLE)
 PAIRS = ((0, 0), (0, 1), (1, 1))
 EXACT = 1e-12  # a few roundings of numbers of about one
 
@@ -49,6 +51,11 @@ RULES: dict[str, Callable[..., Tensor | Jet]] = {
     "tanh": lambda x, y: jets.tanh(x - y * y),
     "sigmoid": lambda x, y: jets.sigmoid(x * x - y),
     "softplus": lambda x, y: jets.softplus(x * y - x),
+    "hypot": lambda x, y: jets.hypot(x * y, 1.0 - y),
+    "smaller of a positive gap": lambda x, y: smaller_of(x * y, jets.exp(x - y)),
+    "smaller of a negative gap": lambda x, y: smaller_of(x * y, 0.1 - jets.exp(x - y)),
+    "hypot of a jet and a tensor": lambda x, y: jets.hypot(x * y, AT) + jets.hypot(AT, y),
+    "smaller of a constant gap": lambda x, y: smaller_of(x * y, AT),
     "where": lambda x, y: jets.where(torch.arange(5) < 2, x * y, jets.exp(x + y)),
 }
 

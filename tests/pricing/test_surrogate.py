@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from amo import checkpoint
 from amo.checkpoint import Recipe
 from amo.errors import CheckpointError
-from amo.model_config import AMOConfig
+from amo.model_config import AMOConfig, DecoderKind
 from pricing import OptionFrameError, black_scholes, bounds, implied_vol_frame, price_frame
 from pricing.engines.base import QUANTITIES, evaluate
 from pricing.engines.surrogate import SurrogateEngine
@@ -34,11 +35,18 @@ from pricing.surrogate.stated_error import FLOOR, Lattice, StatedError
 SIZES = {"width": 16, "n_tokens": 8, "n_poles": 3, "n_blocks": 2, "n_heads": 2, "state_size": 4}
 
 
-def write_model(folder: Path, coding: Coding, seed: int = 0, version: int | None = None) -> None:
+def write_model(
+    folder: Path,
+    coding: Coding,
+    seed: int = 0,
+    version: int | None = None,
+    decoder: DecoderKind = "attending",
+) -> None:
     config = AMOConfig(
         n_features=1,
         n_dimensions=1,
         n_query_dimensions=4 if coding.is_american else 2,
+        decoder=decoder,
         **SIZES,
     )
     recipe = Recipe(
@@ -112,9 +120,13 @@ def inside(options: Options, name: str, value: np.ndarray) -> np.ndarray:
     return (value > low + slack) & (value < high - slack)
 
 
+@pytest.mark.parametrize("decoder", get_args(DecoderKind))
 @pytest.mark.parametrize("coding", [EUROPEAN, AMERICAN], ids=lambda c: c.name)
-def test_greeks_are_the_derivatives_of_the_price(models: Path, coding: Coding) -> None:
-    surrogate = in_double(Surrogate.load(models / coding.name))
+def test_greeks_are_the_derivatives_of_the_price(
+    tmp_path: Path, coding: Coding, decoder: DecoderKind
+) -> None:
+    write_model(tmp_path, coding, decoder=decoder)
+    surrogate = in_double(Surrogate.load(tmp_path / coding.name))
     options = book(60, seed=3).with_values(is_american=np.full(60, coding.is_american))
     price = surrogate.evaluate(options, ("price",))["price"]
     time_value = price - bounds.intrinsic(options.spot, options.strike, options.is_call)
