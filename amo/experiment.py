@@ -184,8 +184,10 @@ def train(
         if fresh and workers.is_first:
             for file in (STATE, LOG, checkpoint.WEIGHTS, checkpoint.CONFIG, checkpoint.METRICS):
                 (out / file).unlink(missing_ok=True)
-        workers.any(flag=False)  # no process looks before the first has tidied up
-        return _train(experiment, splits, out, workers, max_minutes, plan)
+        workers.meet()  # no process looks before the first has tidied up
+        trained = _train(experiment, splits, out, workers, max_minutes, plan)
+        workers.meet()  # none leaves while another still talks
+        return trained
     finally:
         distributed.leave()
 
@@ -281,6 +283,7 @@ def evaluate(
         scores = evaluate_split(operator, dataset, read, workers)
         if workers.is_first:
             checkpoint.write_metrics({**_known_metrics(model), split: scores}, model)
+        workers.meet()
     finally:
         distributed.leave()
     return scores

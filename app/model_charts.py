@@ -1,6 +1,6 @@
 """Charts of a surrogate's errors, training and poles: numbers in, a plotly figure out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,7 @@ from plotly.subplots import make_subplots
 
 from amo.arrays import FloatArray
 from app.chart_style import COLOURS, CYCLE, GREY, SEQUENTIAL, add_line, decades_around, dressed
+from app.documents.pareto import Engines, front
 
 
 def region_map(table: pd.DataFrame, title: str, ends: tuple[float, float]) -> go.Figure:
@@ -46,9 +47,19 @@ def error_histogram(edges: Sequence[float], counts: Sequence[int], p99: float) -
     return dressed(figure, "Price errors in the box", "|error|, K = 100", "contracts")
 
 
-def pareto(engines: Mapping[str, Mapping[str, float]], column: str, title: str) -> go.Figure:
-    """Draw every engine's error against its time."""
-    figure = go.Figure()
+def pareto(engines: Engines, column: str, title: str) -> go.Figure:
+    """Draw every engine's error against its time, and a line through those that none else beats."""
+    best = [engines[name] for name in front(engines, column)]
+    figure = go.Figure(
+        go.Scatter(
+            x=[row[column] for row in best],
+            y=[row["price_rmse"] for row in best],
+            mode="lines",
+            line={"shape": "hv", "dash": "dot", "color": GREY, "width": 1},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
     for name, row in engines.items():
         if column not in row:
             continue

@@ -1,5 +1,6 @@
 """One process or many: the rank of this process, and the few sums that all must agree on."""
 
+import gc
 import os
 import platform
 import re
@@ -69,6 +70,10 @@ class Workers:
         """Return whether the flag is set in any process."""
         return self.largest(float(flag)) > 0.0
 
+    def meet(self) -> None:
+        """Wait for every process to come here."""
+        self.any(flag=False)
+
 
 def join(device: str = "auto") -> Workers:
     """Join the processes of ``torchrun``, or work alone.
@@ -94,6 +99,11 @@ def join(device: str = "auto") -> Workers:
 
 
 def leave() -> None:
-    """Leave the group of processes."""
+    """Leave the group of processes, whose threads end with the last object that knows it.
+
+    A model in parallel knows it, in a cycle of references. A thread that outlives the interpreter
+    aborts the process.
+    """
     if distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()
+        gc.collect()

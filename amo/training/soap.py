@@ -13,7 +13,7 @@ N. Vyas et al., SOAP: Improving and Stabilizing Shampoo using Adam, 2024.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -54,48 +54,60 @@ class SOAP(Optimizer):
         if closure is not None:
             raise ValueError("SOAP takes no closure")
         for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._step(parameter, parameter.grad, group)
+            self._step([p for p in group["params"] if p.grad is not None], group)
 
-    def _step(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        state: State = self.state[parameter]
-        if not state:
-            state.update(_first_state(parameter, gradient))
+    def _step(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
+        """Do Adam's step in the bases, on all parameters at once: many of them are small."""
         slow, slower = group["betas"]
-        state["count"] += 1
-        count = int(state["count"])
-        state["exp_avg"].lerp_(gradient, 1.0 - slow)
-        turned = _turn(state, gradient)
-        state["exp_avg_sq"].mul_(slower).addcmul_(turned, turned, value=1.0 - slower)
-        spread = state["exp_avg_sq"].sqrt().div_((1.0 - slower**count) ** 0.5).add_(group["eps"])
-        direction = _turn_back(state, _turn(state, state["exp_avg"]).div_(spread))
-        parameter.add_(direction, alpha=-group["lr"] / (1.0 - slow**count))
-        if "left" in state:
-            state["left"].lerp_(gradient @ gradient.mT, 1.0 - slower)
-        if "right" in state:
-            state["right"].lerp_(gradient.mT @ gradient, 1.0 - slower)
-        if count % group["refresh"] == 0:
-            _refresh(state)
+        gradients = [cast("Tensor", parameter.grad) for parameter in parameters]
+        states: list[State] = [self.state[parameter] for parameter in parameters]
+        for state, gradient in zip(states, gradients, strict=True):
+            if not state:
+                state.update(_first_state(gradient))
+            state["count"] += 1
+        counts = [int(state["count"]) for state in states]
+        means, squares = ([state[name] for state in states] for name in ("mean", "square"))
+        turned = [_turn(state, gradient) for state, gradient in zip(states, gradients, strict=True)]
+        torch._foreach_lerp_(means, turned, 1.0 - slow)
+        torch._foreach_mul_(squares, slower)
+        torch._foreach_addcmul_(squares, turned, turned, value=1.0 - slower)
+        spreads = [square.sqrt() for square in squares]
+        torch._foreach_div_(spreads, [(1.0 - slower**count) ** 0.5 for count in counts])
+        torch._foreach_add_(spreads, group["eps"])
+        ratios = [mean / spread for mean, spread in zip(means, spreads, strict=True)]
+        torch._foreach_mul_(ratios, [-group["lr"] / (1.0 - slow**count) for count in counts])
+        steps = [_turn_back(state, ratio) for state, ratio in zip(states, ratios, strict=True)]
+        torch._foreach_add_(parameters, steps)
+        for state, gradient in zip(states, gradients, strict=True):
+            if "left" in state:
+                _follow(state["left"], gradient, slower)
+            if "right" in state:
+                _follow(state["right"], gradient.mT, slower)
+            if int(state["count"]) % group["refresh"] == 0:
+                _refresh(state)
 
 
-def _first_state(parameter: Tensor, gradient: Tensor) -> State:
+def _first_state(gradient: Tensor) -> State:
     state = {
         "count": torch.zeros((), dtype=torch.int64),  # on the host, where it is read
-        "exp_avg": torch.zeros_like(parameter),
-        "exp_avg_sq": torch.zeros_like(parameter),
+        "mean": torch.zeros_like(gradient),  # in the bases, as the squares are
+        "square": torch.zeros_like(gradient),
     }
-    if parameter.ndim == 2 and min(parameter.shape) > 1:
+    if gradient.ndim == 2 and min(gradient.shape) > 1:
         sides = {"left": gradient @ gradient.mT, "right": gradient.mT @ gradient}
-        for (side, product), length in zip(sides.items(), parameter.shape, strict=True):
+        for (side, product), length in zip(sides.items(), gradient.shape, strict=True):
             if length <= _LARGEST:
                 state[side] = product
                 state[f"{side}_basis"] = torch.linalg.eigh(product)[1].contiguous()
     return state
 
 
+def _follow(covariance: Tensor, gradient: Tensor, memory: float) -> None:
+    """Move a running mean of G Gᵀ."""
+    covariance.addmm_(gradient, gradient.mT, beta=memory, alpha=1.0 - memory)
+
+
 def _turn(state: State, values: Tensor) -> Tensor:
-    values = values.clone()
     if "left" in state:
         values = state["left_basis"].mT @ values
     return values @ state["right_basis"] if "right" in state else values
@@ -108,13 +120,18 @@ def _turn_back(state: State, values: Tensor) -> Tensor:
 
 
 def _refresh(state: State) -> None:
-    """Turn each basis towards the eigenvectors, largest first; the squares follow their axes."""
+    """Turn each basis towards the eigenvectors, largest first.
+
+    The mean is turned with it; the squares follow their axes.
+    """
+    mean = _turn_back(state, state["mean"])
     for side, axis in (("left", 0), ("right", 1)):
         if side not in state:
             continue
         basis = state[f"{side}_basis"]
         sizes = (basis * (state[side] @ basis)).sum(0)
         order = sizes.argsort(descending=True)
-        state["exp_avg_sq"] = state["exp_avg_sq"].index_select(axis, order)
+        state["square"] = state["square"].index_select(axis, order)
         # as it is stored: another layout in memory would round differently after a resume
         state[f"{side}_basis"] = torch.linalg.qr(state[side] @ basis[:, order])[0].contiguous()
+    state["mean"] = _turn(state, mean).contiguous()

@@ -13,6 +13,7 @@ from amo.errors import CheckpointError
 from amo.files import write_text
 
 STATE, LOG = "training_state.safetensors", "log.jsonl"
+_VERSION = "2"  # of what an optimiser remembers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,11 @@ def save_state(
     for parameter, moments in optimizer.state.items():
         for key, value in moments.items():
             tensors[f"optimizer.{key}.{names[id(parameter)]}"] = value
-    notes = {"identity": _text(identity), "progress": json.dumps(asdict(progress))}
+    notes = {
+        "version": _VERSION,
+        "identity": _text(identity),
+        "progress": json.dumps(asdict(progress)),
+    }
     write_tensors(tensors, folder / STATE, notes)
 
 
@@ -73,6 +78,10 @@ def load_state(
     if not path.exists():
         return None
     tensors, notes = read_tensors(path)
+    if notes.get("version") != _VERSION:
+        raise CheckpointError(
+            f"{path} was left by another version of this program: --fresh to start anew"
+        )
     there = notes.get("identity", "")
     if there != _text(identity):
         raise CheckpointError(

@@ -1,11 +1,12 @@
 """Tables of engines, surrogates, training sets and the dashboard, written from measured results."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from amo import checkpoint
 from app.documents import cards
 from app.documents.fill import Tables, from_results
+from app.documents.pareto import Engines, front_in_words
 from app.documents.stated_errors import fuzz_table
 from data_gen.bench import DataResults
 from pricing.analysis.fuzz import FuzzResults
@@ -171,7 +172,8 @@ def _findings(results: EngineResults) -> list[str]:
         f"{frame['time_ratio']:.2f} times as long as the bare formula in numpy; its peak memory is "
         f"{frame['memory_ratio']:.1f} times that of the frame."
     )
-    return [wins, cores, losses, large, solve, layer]
+    beaten = f"- {front_in_words(cast('Engines', american))}"
+    return [wins, beaten, cores, losses, large, solve, layer]
 
 
 def _beside_mlp(ours: EngineRow, mlp: EngineRow) -> str:

@@ -1,6 +1,7 @@
 """Tables of engines under curves and dividends, written from measured results."""
 
 from app.documents.fill import Tables, from_results
+from app.documents.pareto import front_in_words
 from app.documents.stated_errors import fuzz_table
 from pricing.analysis.fuzz import FuzzResults
 from pricing.analysis.rivals import RivalResults
@@ -92,6 +93,7 @@ def model_table(results: ModelResults) -> str:
             + f" of its rows, and errors are those on up to {most:,}, against grids twice as fine "
             "as those of `fd`."
         ),
+        front_in_words(under_markets(results)),
         f"Encoding of a slice: {results['encoding_microseconds']:.0f} µs.",
         (
             f"`ladder_frame` of the whole book, {results['rungs']} rungs: {ladder:.1f} s, "

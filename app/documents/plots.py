@@ -1,23 +1,28 @@
 """Pictures for the documents."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from amo.plots import save
-
-_LABELS = {
-    "microseconds_price": "price",
-    "microseconds_five_greeks": "price and five Greeks",
-    "microseconds_implied_vol": "implied volatility",
-}
+from app.documents.pareto import TIMES, Engines, front
 
 
-def draw_pareto(engines: Mapping[str, Mapping[str, float]], path: Path) -> None:
-    """Draw every engine's price error against its time per option; left and low is better."""
+def draw_pareto(engines: Engines, path: Path) -> None:
+    """Draw every engine's price error against its time per option; left and low is better.
+
+    A dotted line joins the engines that none else beats.
+    """
     figure = Figure(figsize=(11.0, 4.2), layout="constrained")
-    for axes, (column, title) in zip(figure.subplots(1, 3), _LABELS.items(), strict=True):
+    for axes, (title, column) in zip(figure.subplots(1, 3), TIMES.items(), strict=True):
+        best = [engines[name] for name in front(engines, column)]
+        axes.step(
+            [row[column] for row in best],
+            [row["price_rmse"] for row in best],
+            where="post",
+            color="0.6",
+            linestyle=":",
+        )
         for number, (name, row) in enumerate(engines.items()):
             if column not in row:
                 continue

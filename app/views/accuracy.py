@@ -1,7 +1,6 @@
 """The surrogate put to the test: measured errors, errors against time, attempts to break it."""
 
 import time
-from collections.abc import Mapping
 from typing import cast
 
 import numpy as np
@@ -11,6 +10,7 @@ import streamlit as st
 from app import inputs, model_charts, resources
 from app.documents.market_card import GROUPS, group_name
 from app.documents.market_tables import under_markets
+from app.documents.pareto import TIMES, Engines, front_in_words
 from pricing import price_frame
 from pricing.bench import EngineResults
 from pricing.bench_market_model import ModelResults
@@ -19,11 +19,6 @@ from pricing.random_books import random_from
 from pricing.surrogate.market_model import NAME as MARKET_MODEL
 
 _STATISTICS = {"rmse": "RMSE", "p99": "99 %", "max": "largest"}
-_PARETO = {
-    "price": "microseconds_price",
-    "price and five Greeks": "microseconds_five_greeks",
-    "implied volatility": "microseconds_implied_vol",
-}
 _WORST = 20
 
 
@@ -94,21 +89,22 @@ def _show_pareto() -> None:
     if results is None:
         st.info("Not measured yet: `make measure` does it.")
         return
-    engines = cast("Mapping[str, Mapping[str, float]]", results["american"])
-    for column, (title, key) in zip(st.columns(3), _PARETO.items(), strict=True):
+    engines = cast("Engines", results["american"])
+    for column, (title, key) in zip(st.columns(3), TIMES.items(), strict=True):
         column.plotly_chart(
             model_charts.pareto(engines, key, title),
             alt=f"price error against time per option for {title}, all engines",
         )
-    table = pd.DataFrame(results["american"]).T[[*_PARETO.values(), "price_rmse", "price_max"]]
+    table = pd.DataFrame(results["american"]).T[[*TIMES.values(), "price_rmse", "price_max"]]
     st.dataframe(
-        table.rename(columns={key: f"{title}, µs" for title, key in _PARETO.items()}),
+        table.rename(columns={key: f"{title}, µs" for title, key in TIMES.items()}),
         column_config={
             "price_rmse": st.column_config.NumberColumn("price RMSE", format="%.1e"),
             "price_max": st.column_config.NumberColumn("largest", format="%.1e"),
-            **{f"{title}, µs": st.column_config.NumberColumn(format="%.1f") for title in _PARETO},
+            **{f"{title}, µs": st.column_config.NumberColumn(format="%.1f") for title in TIMES},
         },
     )
+    st.markdown(front_in_words(engines))
     st.caption(
         f"American options, K = 100, truth: QdFp high precision; `{results['command']}` on "
         f"{results['machine']['cores']} cores. Surrogates: per row of a book of "
@@ -148,11 +144,12 @@ def _show_market_model() -> None:
     if results is None:
         return
     engines = under_markets(results)
-    for column, (title, key) in zip(st.columns(3), _PARETO.items(), strict=True):
+    for column, (title, key) in zip(st.columns(3), TIMES.items(), strict=True):
         column.plotly_chart(
             model_charts.pareto(engines, key, title),
             alt=f"price error against time per option under markets for {title}",
         )
+    st.markdown(front_in_words(engines))
     ratio = results["bumped_ladder_seconds"] / results["ladder_seconds"]
     st.caption(
         f"A book of {results['rows']:,} rows over {results['slices']} slices, one core, truth: "

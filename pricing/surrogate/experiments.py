@@ -134,7 +134,7 @@ _MARKET = Experiment(
         decoder="modulated",
         trunk_width=96,
     ),
-    training=replace(_TRAINING, steps=85_000, batch_size=96, n_queries=None, validate_every=2500),
+    training=replace(_TRAINING, steps=75_000, batch_size=96, n_queries=None, validate_every=2500),
     loss=SobolevLoss(
         3e-5,
         tuple(_MARKET_UNITS[name] for name in market_coding.DIRECTIONS),
