@@ -100,6 +100,7 @@ benchmarks: $(STAMP)  ## all tables of models, into docs; hours, resumable, rows
 	$(BIN)/python -m amo bench physics --problems $(GRIDS) --models amo-grid,fno --seeds 3 \
 	    --learning-rate 0.001,0.003 --minutes 2 --out runs/bench/grids \
 	    --json $(RECORD)/grids.json
+	$(BIN)/python -m amo bench filters --minutes 2 --seeds 3 --json $(RECORD)/filters.json
 	$(BIN)/python -m data_gen american
 	$(BIN)/python -m pricing bench rivals --minutes 3 --json $(RECORD)/rivals.json
 	$(BIN)/python -m data_gen american-market

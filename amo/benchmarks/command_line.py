@@ -14,6 +14,7 @@ from amo.results import RESULTS
 
 if TYPE_CHECKING:
     from amo.benchmarks.table import Entry
+    from amo.experiment import Problem
 
 EXAMPLES = """examples:
   python -m data_gen paper-options
@@ -57,6 +58,16 @@ def add_to(bench: argparse.ArgumentParser) -> None:
     ablations.add_argument("--coding", default="raw", choices=("raw", "scaled"))
     _add_table(ablations, "ablations", "data/paper-options")
     ablations.set_defaults(run=_bench_ablations)
+
+    filters = kinds.add_parser(
+        "filters", help="AMO on grids and clouds with one part changed, same budget"
+    )
+    few = "reaction-diffusion,elasticity,advection-speeds"
+    filters.add_argument(
+        "--problems", default=few, metavar="A,B,…", help=f"of `python -m amo list`, default {few}"
+    )
+    _add_table(filters, "filters", "data")
+    filters.set_defaults(run=_bench_filters)
 
 
 def _described(text: str) -> dict[str, Any]:
@@ -164,23 +175,19 @@ def _bench_options(args: argparse.Namespace) -> int:
 
 def _bench_physics(args: argparse.Namespace) -> int:
     from amo.benchmarks.contestants import is_possible
-    from amo.benchmarks.physics import PROBLEMS, QUOTED
+    from amo.benchmarks.physics import QUOTED
     from amo.benchmarks.table import Entry, run
 
-    names, models = args.problems.split(","), args.models.split(",")
-    if unknown := set(names) - set(PROBLEMS):
-        raise SettingsError(
-            f"no problem {', '.join(sorted(unknown))}; there are {', '.join(PROBLEMS)}"
-        )
-    for name in names:
-        if left_out := [m for m in models if not is_possible(m, PROBLEMS[name])]:
-            say(f"{name} has no grid: without {', '.join(left_out)}")
+    problems, models = _problems(args.problems), args.models.split(",")
+    for problem in problems:
+        if left_out := [m for m in models if not is_possible(m, problem)]:
+            say(f"{problem.name} has no grid: without {', '.join(left_out)}")
     entries = [
-        Entry(PROBLEMS[name], model, seed)
-        for name in names
+        Entry(problem, model, seed)
+        for problem in problems
         for seed in range(args.seeds)
         for model in models
-        if is_possible(model, PROBLEMS[name])
+        if is_possible(model, problem)
     ]
     if _is_only_estimated(args, entries):
         return 0
@@ -188,9 +195,9 @@ def _bench_physics(args: argparse.Namespace) -> int:
     if args.pictures is not None:
         from amo.benchmarks.plots import draw_problem, drawable
 
-        for name in names:
-            there = drawable(table, name, models)
-            for file in draw_problem(PROBLEMS[name], there, args.data, args.out, args.pictures):
+        for problem in problems:
+            there = drawable(table, problem.name, models)
+            for file in draw_problem(problem, there, args.data, args.out, args.pictures):
                 say(f"wrote {file}")
     return 0
 
@@ -205,6 +212,33 @@ def _bench_ablations(args: argparse.Namespace) -> int:
     if not _is_only_estimated(args, entries):
         run(entries, _budget(args), **_table_arguments(args))
     return 0
+
+
+def _bench_filters(args: argparse.Namespace) -> int:
+    from amo.benchmarks.contestants import filter_ablations
+    from amo.benchmarks.table import Entry, run
+
+    entries = [
+        Entry(problem, model, seed)
+        for problem in _problems(args.problems)
+        for seed in range(args.seeds)
+        for model in filter_ablations(problem)
+    ]
+    if not _is_only_estimated(args, entries):
+        run(entries, _budget(args), **_table_arguments(args))
+    return 0
+
+
+def _problems(text: str) -> "list[Problem]":
+    """Return the problems of a list of names."""
+    from amo.benchmarks.physics import PROBLEMS
+
+    names = text.split(",")
+    if unknown := set(names) - set(PROBLEMS):
+        raise SettingsError(
+            f"no problem {', '.join(sorted(unknown))}; there are {', '.join(PROBLEMS)}"
+        )
+    return [PROBLEMS[name] for name in names]
 
 
 def _budget(args: argparse.Namespace) -> Any:  # noqa: ANN401  # imported when needed

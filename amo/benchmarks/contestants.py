@@ -62,6 +62,7 @@ _SMALL: Mapping[str, Mapping[str, Any]] = {
 }
 _SIZES = {"small": _SMALL, "paper": _PAPER}
 
+_FILTERED = ("amo-grid", "amo-cloud")  # whose blocks are filters
 _TOKENS = 1_024  # of AMO on a grid: patches are the smallest that give no more
 _CLOUD_TOKENS = 144  # of AMO on a cloud, at most: a lattice of equal sides
 
@@ -82,13 +83,36 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "mixer four ways": {"mixer": "multi"},
     "decoder sees the input": {"sees_input": True},
 }
+# The same of AMO with filters, on a grid or a cloud: a name is "amo-grid, 4 poles".
+FILTER_ABLATIONS: Mapping[str, Mapping[str, Any]] = {
+    "8 learned poles, TM, two directions": {},
+    "adaptive poles": {"poles": "adaptive"},
+    "poles fixed at the start": {"poles": "fixed"},
+    "poles random and fixed": {"poles": "random"},
+    "4 poles": {"n_poles": 4},
+    "16 poles": {"n_poles": 16},
+    "32 poles": {"n_poles": 32},
+    "64 poles": {"n_poles": 64},
+    "plain kernels instead of TM": {"basis": "kernel"},
+    "one direction": {"directions": 1},
+    "no gate": {"is_gated": False},
+    "no delays": {"delays": "none"},
+    "delays learned": {"delays": "learned"},
+    "delays adaptive": {"delays": "adaptive"},
+    "selective scans": {"mixer": "scan", "delays": "none"},
+    "selective scans, one direction": {"mixer": "scan", "delays": "none", "directions": 1},
+}
 RIVALS = tuple(_SMALL)
 
 
 def recipe_for(name: str, problem: Problem, size: Size = "small") -> Recipe:
     """Return the recipe of a contestant, or of an ablation, for a problem."""
+    kind, _, change = name.partition(", ")
+    changes: Mapping[str, Any] = {}
     if name in ABLATIONS:
         kind, settings = "amo", {**_BASE, **ABLATIONS[name]}
+    elif kind in _FILTERED and change in FILTER_ABLATIONS:
+        settings, changes = dict(_SIZES[size][kind]), FILTER_ABLATIONS[change]
     elif name in _SIZES[size]:
         kind, settings = name, dict(_SIZES[size][name])
     else:
@@ -108,7 +132,25 @@ def recipe_for(name: str, problem: Problem, size: Size = "small") -> Recipe:
         if problem.grid is None:
             raise SettingsError(f"{name} knows grids only, and {problem.name} has none")
         settings |= {"grid": problem.grid, **_on_grid(kind, settings, problem)}
-    return Recipe(kind=kind, config=config(**settings), link=problem.link)
+    return Recipe(kind=kind, config=config(**{**settings, **changes}), link=problem.link)
+
+
+def filter_ablations(problem: Problem) -> list[str]:
+    """Return the ablations that change anything on a problem, the unchanged form first.
+
+    Delays are for circles; the rule of the form has them there, so one of their rows is the form.
+    """
+    kind = "amo-grid" if problem.grid is not None else "amo-cloud"
+    names = [f"{kind}, {change}" for change in FILTER_ABLATIONS]
+    recipes = {name: recipe_for(name, problem) for name in names}
+    is_circle = problem.is_periodic and kind == "amo-grid"
+    form = recipes[names[0]].config
+    return [
+        name
+        for name in names
+        if name == names[0]
+        or (recipes[name].config != form and (is_circle or "delays " not in name))
+    ]
 
 
 def _on_grid(kind: str, settings: Mapping[str, Any], problem: Problem) -> dict[str, Any]:

@@ -128,6 +128,12 @@ OPERATORS = {
             **TINY_TOKENS, poles="adaptive", delays="adaptive", is_periodic=(True, False)
         ),
     ),
+    "grid-amo-scanning": Recipe(
+        kind="amo-grid", config=GridAMOConfig(**TINY_TOKENS, mixer="scan", state_size=3)
+    ),
+    "cloud-amo-scanning": Recipe(
+        kind="amo-cloud", config=CloudAMOConfig(**TINY_CLOUD, mixer="scan", directions=1)
+    ),
 }
 N_POINTS = 24  # of the grid
 GRID_ONLY = (
@@ -141,11 +147,13 @@ GRID_ONLY = (
     "grid-amo-patched",
     "grid-amo-fixed",
     "grid-amo-adaptive",
+    "grid-amo-scanning",
 )
 AT_THEIR_POINTS = (
     "seeing-amo",
     "cloud-amo",
     "cloud-amo-adaptive",
+    "cloud-amo-scanning",
     "transolver",
     "transolver++",
     "lamo",

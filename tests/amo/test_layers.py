@@ -12,6 +12,7 @@ from amo import takenaka_malmquist as tm
 from amo.baselines.mlp import PointwiseMLP, PointwiseMLPConfig
 from amo.layers.attention import CrossAttention, StreamingSoftmax
 from amo.layers.feedforward import PositionEncoding, anchor_spacing, anchors
+from amo.layers.filter_block import AxisScans
 from amo.layers.modulated import Modulator, Trunk
 from amo.layers.scan import selective_scan, selective_scan_reference
 from amo.layers.ssm import Mixer, SelectiveSSM, scan_orders
@@ -198,8 +199,8 @@ def test_identity_modulations_scale_and_shift_every_layer(
     torch.manual_seed(0)
     trunk = Trunk(n_inputs=3, width=8, depth=3, n_outputs=2).double()
     modulator = Modulator(10, 8, 3, kind).double()
-    queries = torch.randn(4, n_queries, 3, dtype=torch.float64)
-    points = torch.zeros(4, 1, 1, dtype=torch.float64)
+    queries = torch.randn(4, n_queries, 3, dtype=DOUBLE)
+    points = torch.zeros(4, 1, 1, dtype=DOUBLE)
     modulations = modulator(torch.randn(4, 5, 2, dtype=torch.float64), points, points, None)
     assert modulations.shape == (4, 3, 1 if kind == "shift" else 2, 8)
     h = queries
@@ -257,3 +258,31 @@ def test_a_perceptron_turns_with_its_input() -> None:
     (slope,) = torch.autograd.grad(answer.sum(), along)
     forth, back = (model.decode(latent + k * 1e-6 * turn, queries) for k in (1, -1))
     torch.testing.assert_close(slope, (forth - back) / 2e-6, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_scans_along_axes_in_one_direction_see_nothing_ahead(directions: int) -> None:
+    torch.manual_seed(0)
+    scans = AxisScans(4, n_axes=2, directions=directions, state_size=3).double()
+    x = torch.randn(4, 2, 5, 6, dtype=DOUBLE)
+    moved = x.clone()
+    moved[:, 0, 2, 3] += 1.0
+    change = (scans(moved) - scans(x)).abs().amax(0)
+    assert change[1].max() == 0.0  # the other sample
+    ahead = torch.zeros(5, 6, dtype=torch.bool)
+    ahead[2:, 3:] = True
+    assert change[0][ahead].min() > 0.0
+    assert (change[0][~ahead].max() == 0.0) == (directions == 1)
+
+
+def test_scans_treat_axes_in_their_order() -> None:
+    """Turned over, with the scans of the axes changed about, the same comes out turned over."""
+    torch.manual_seed(0)
+    scans = AxisScans(4, n_axes=1, directions=2, state_size=3).double()
+    x = torch.randn(4, 2, 5, 3, dtype=DOUBLE)
+    lines = x.permute(0, 1, 3, 2).flatten(1, 2)  # each line a sample of its own
+    along_first = AxisScans(4, n_axes=2, directions=2, state_size=3).double()
+    along_first.axes[0] = scans.axes[0]
+    along_first.axes[1] = nn.ModuleList([nn.Identity()])
+    expected = scans(lines).unflatten(1, (2, 3)).permute(0, 1, 3, 2)
+    assert torch.allclose(along_first(x), expected, atol=1e-13)
