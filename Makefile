@@ -73,10 +73,10 @@ bench: $(STAMP)  ## every table of models in small, into runs/smoke: do they run
 FIVE := amo,fno,lno,transolver,lamo
 REST := f-fno,u-fno,transolver++,galerkin,ono,oformer,mwt,lsm,ifno
 ALL := $(FIVE),$(REST)
-SETS := darcy elasticity advection advection-speeds helmholtz brusselator fractal-darcy reaction-diffusion pipe glove plasticity
+SETS := darcy elasticity advection advection-speeds helmholtz brusselator fractal-darcy reaction-diffusion pipe airfoil glove plasticity
 PHYSICS := $(SETS) navier-stokes
 GRIDS := darcy,advection,reaction-diffusion,navier-stokes
-PROBLEMS := darcy,elasticity,advection,advection-speeds,helmholtz,brusselator,fractal-darcy,fractal-darcy-hidden,reaction-diffusion,navier-stokes,pipe,glove,plasticity
+PROBLEMS := darcy,elasticity,advection,advection-speeds,helmholtz,brusselator,fractal-darcy,fractal-darcy-hidden,reaction-diffusion,navier-stokes,pipe,airfoil,glove,plasticity
 EVERY := amo,amo-grid,amo-cloud,fno,lno,transolver,lamo,$(REST)
 comma := ,
 OPTIONS := $(BIN)/python -m amo bench options --minutes 2

@@ -7,6 +7,7 @@ from data_gen.options.market_set import MarketSet
 from data_gen.options.paper_options import PaperOptionsSet
 from data_gen.options.surrogate_sets import AmericanSet, EuropeanSet
 from data_gen.physics.advection import AdvectionSet
+from data_gen.physics.airfoil import AirfoilSet
 from data_gen.physics.brusselator import BrusselatorSet
 from data_gen.physics.darcy import DarcySet
 from data_gen.physics.elasticity import ElasticitySet
@@ -30,6 +31,7 @@ SETS: Mapping[str, Callable[..., DataSet]] = {
     "elasticity": ElasticitySet,
     "navier-stokes": NavierStokesSet,
     "pipe": PipeSet,
+    "airfoil": AirfoilSet,
     "advection": AdvectionSet,
     "advection-speeds": AdvectionSpeedsSet,
     "helmholtz": HelmholtzSet,

@@ -70,6 +70,12 @@ def read_pipe(arrays: Arrays) -> Batch:
     return OnCloud((), ("u_x",))({"points": points, "u_x": arrays["u_x"]})
 
 
+def read_airfoil(arrays: Arrays) -> Batch:
+    """Read where the nodes around a section are, and the Mach number there."""
+    points = np.stack([arrays["x"], arrays["y"]], axis=-1)
+    return OnCloud((), ("mach",))({"points": points, "mach": arrays["mach"]})
+
+
 def read_glove(arrays: Arrays) -> Batch:
     """Read the previous displacement, two channels, and the next one."""
     points, previous, displacement = (
@@ -120,6 +126,15 @@ _PIPE = Problem(
     n_features=2,
     n_dimensions=2,
     grid=(65, 65),
+)
+_AIRFOIL = Problem(
+    name="airfoil",
+    title="Mach number around wing sections, 221 × 51",
+    folder="airfoil",
+    read=read_airfoil,
+    n_features=2,
+    n_dimensions=2,
+    grid=(221, 51),
 )
 _REACTION_DIFFUSION = Problem(
     name="reaction-diffusion",
@@ -204,6 +219,7 @@ REGENERATED = (
     _ELASTICITY,
     _NAVIER_STOKES,
     _PIPE,
+    _AIRFOIL,
     _ADVECTION,
     _ADVECTION_SPEEDS,
     _HELMHOLTZ,
@@ -271,16 +287,9 @@ OFFICIAL = (
     _of_files(_NAVIER_STOKES, "navier-stokes-official", open_official_films),
     _of_files(_BRUSSELATOR, "brusselator-official", official.open_brusselator),
     _of_files(_PLASTICITY, "plasticity-official", official.open_plasticity),
-    Problem(
-        name="airfoil",
-        title="Mach number around wing sections, 221 × 51",
-        folder="airfoil",
+    replace(
+        _of_files(_AIRFOIL, "airfoil-official", official.open_airfoil),
         read=OnCloud((), ("mach",)),
-        n_features=2,
-        n_dimensions=2,
-        grid=(221, 51),
-        open=official.open_airfoil,
-        origin="official",
     ),
     Problem(
         name="pipe-official",

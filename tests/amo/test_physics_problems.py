@@ -55,7 +55,8 @@ EXAMPLES: dict[str, Arrays] = {  # two samples of each problem, smaller than in 
     "reaction-diffusion": {"source": numbers(2, 4, 3), "solution": numbers(2, 4, 3)},
     "brusselator": {"force": numbers(2, 3), "field": numbers(2, 3, 8, 8)},
     "plasticity": {"die": numbers(2, 5), "field": numbers(2, 5, 3, 2, 4)},
-    "airfoil": {"points": numbers(2, 4, 3, 2), "mach": numbers(2, 4, 3)},
+    "airfoil": {name: numbers(2, 4, 3) for name in ("x", "y", "mach")},
+    "airfoil-official": {"points": numbers(2, 4, 3, 2), "mach": numbers(2, 4, 3)},
     "pipe": {name: numbers(2, 4, 3) for name in ("x", "y", "u_x")},
     "pipe-official": {"points": numbers(2, 4, 3, 2), "velocity": numbers(2, 4, 3)},
     "glove-official": {

@@ -14,6 +14,7 @@ from data_gen.physics import advection, darcy, elliptic, exponential, fractal_da
 from data_gen.physics import navier_stokes as ns
 from data_gen.physics import reaction_diffusion as rd
 from data_gen.physics.advection import AdvectionSet
+from data_gen.physics.airfoil import AirfoilSet
 from data_gen.physics.brusselator import BrusselatorSet
 from data_gen.physics.darcy import DarcySet
 from data_gen.physics.elasticity import ElasticitySet
@@ -33,6 +34,7 @@ SMALL: list[SampleSet] = [
     ElasticitySet(**FEW),
     NavierStokesSet(**FEW, resolution=16, fine=32, frames=3, steps=16),
     PipeSet(**FEW, nodes=17),
+    AirfoilSet(**FEW, around=48),
     AdvectionSet(**FEW, points=64),
     AdvectionSpeedsSet(**FEW, points=64),
     HelmholtzSet(**FEW, points=64),
@@ -42,7 +44,12 @@ SMALL: list[SampleSet] = [
     GloveSet(**FEW, steps=2),
     PlasticitySet(**FEW, columns=10, rows=3, frames=3),
 ]
-COARSE: dict[type[SampleSet], float] = {DarcySet: 0.05, NavierStokesSet: 0.05, PipeSet: 0.2}
+COARSE: dict[type[SampleSet], float] = {
+    DarcySet: 0.05,
+    NavierStokesSet: 0.05,
+    PipeSet: 0.2,
+    AirfoilSet: 0.3,
+}
 
 
 def orders(errors: list[float]) -> FloatArray:
