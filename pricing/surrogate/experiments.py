@@ -86,7 +86,7 @@ _AMERICAN = Experiment(
     problem=_problem(AMERICAN),
     kind="amo",
     model=_operator(AMERICAN),
-    training=replace(_TRAINING, steps=150_000, n_queries=512, validate_every=5000),
+    training=replace(_TRAINING, steps=80_000, n_queries=512, validate_every=2000),
     loss=_loss(
         3e-5, {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
     ),
