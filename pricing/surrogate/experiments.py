@@ -6,6 +6,7 @@ training and serving cannot drift apart.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from amo.baselines.mlp import PointwiseMLPConfig
 from amo.baselines.set_encoder import SetEncoderConfig
@@ -45,24 +46,16 @@ def _problem(coding: Coding) -> Problem:
     )
 
 
-def _operator(coding: Coding) -> AMOConfig:
-    """Return a model that maps two numbers to a field over other coordinates.
-
-    An encoder of the size of its input, and a small trunk: many cheap steps beat few large ones.
-    """
+def _operator(coding: Coding, **choices: Any) -> AMOConfig:  # noqa: ANN401  # of AMOConfig
+    """Return a model that maps two numbers to a field over other coordinates."""
     return AMOConfig(
         n_features=1,
         n_dimensions=1,
         n_query_dimensions=coding.n_queries,
         width=32,
         n_heads=2,
-        n_tokens=4,
-        n_poles=2,
-        n_blocks=1,
         state_size=8,
-        decoder="modulated",
-        trunk_width=64,
-        trunk_depth=3,
+        **choices,
     )
 
 
@@ -75,8 +68,8 @@ _EUROPEAN = Experiment(
     name=EUROPEAN.name,
     problem=_problem(EUROPEAN),
     kind="amo",
-    model=_operator(EUROPEAN),
-    training=replace(_TRAINING, steps=40_000, n_queries=512, validate_every=2000),
+    model=_operator(EUROPEAN, n_tokens=16, n_poles=6, n_blocks=2),
+    training=replace(_TRAINING, steps=12_000),
     loss=_loss(
         5e-5, {"log_moneyness": 5e-4, "volatility": 5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
     ),
@@ -85,7 +78,16 @@ _AMERICAN = Experiment(
     name=AMERICAN.name,
     problem=_problem(AMERICAN),
     kind="amo",
-    model=_operator(AMERICAN),
+    # an encoder of the size of its input, and a small trunk: many cheap steps beat few large ones
+    model=_operator(
+        AMERICAN,
+        n_tokens=4,
+        n_poles=2,
+        n_blocks=1,
+        decoder="modulated",
+        trunk_width=64,
+        trunk_depth=3,
+    ),
     training=replace(_TRAINING, steps=80_000, n_queries=512, validate_every=2000),
     loss=_loss(
         3e-5, {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
