@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from amo.benchmarks import darcy_small, glove, official
-from amo.benchmarks.readers import InTime, OnCloud, OnGrid, Windows, roll_out
+from amo.benchmarks.readers import InTime, OnCloud, OnGrid, OnNodes, Windows, roll_out
 from amo.data.batch import Batch
 from amo.data.datasets import Dataset, ShardedDataset
 from amo.data.format import Arrays
@@ -64,18 +64,6 @@ def displacement_only(arrays: Arrays) -> Tensor:
     return mask.flatten(1, 3)
 
 
-def read_pipe(arrays: Arrays) -> Batch:
-    """Read where the nodes of a pipe are, and the velocity along x there."""
-    points = np.stack([arrays["x"], arrays["y"]], axis=-1)
-    return OnCloud((), ("u_x",))({"points": points, "u_x": arrays["u_x"]})
-
-
-def read_airfoil(arrays: Arrays) -> Batch:
-    """Read where the nodes around a section are, and the Mach number there."""
-    points = np.stack([arrays["x"], arrays["y"]], axis=-1)
-    return OnCloud((), ("mach",))({"points": points, "mach": arrays["mach"]})
-
-
 def read_glove(arrays: Arrays) -> Batch:
     """Read the previous displacement, two channels, and the next one."""
     points, previous, displacement = (
@@ -122,7 +110,7 @@ _PIPE = Problem(
     name="pipe",
     title="flow through bent pipes, 65²",
     folder="pipe",
-    read=read_pipe,
+    read=OnNodes("u_x"),
     n_features=2,
     n_dimensions=2,
     grid=(65, 65),
@@ -131,7 +119,7 @@ _AIRFOIL = Problem(
     name="airfoil",
     title="Mach number around wing sections, 221 × 51",
     folder="airfoil",
-    read=read_airfoil,
+    read=OnNodes("mach"),
     n_features=2,
     n_dimensions=2,
     grid=(221, 51),

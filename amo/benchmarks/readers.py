@@ -64,6 +64,18 @@ class OnCloud:
 
 
 @dataclass(frozen=True)
+class OnNodes:
+    """Read where the nodes of a bent mesh are, x and y (samples, n, m), and a field there."""
+
+    output: str
+
+    def __call__(self, arrays: Arrays) -> Batch:
+        """Return the batch."""
+        points = np.stack([arrays["x"], arrays["y"]], axis=-1)
+        return OnCloud((), (self.output,))({**arrays, "points": points})
+
+
+@dataclass(frozen=True)
 class InTime:
     """Read films (samples, x, y, frames) on the unit torus: the first frames to the others."""
 

@@ -17,12 +17,11 @@ import numpy as np
 from amo.arrays import FloatArray
 from amo.errors import SettingsError
 from data_gen.dataset import Arrays, Check
+from data_gen.physics.c_mesh import CMesh, cells_between
 from data_gen.physics.euler import (
     GAMMA,
-    CMesh,
     NotSteadyError,
     Stream,
-    cells_between,
     find_steady,
     uniform,
 )

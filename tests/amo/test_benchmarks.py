@@ -19,15 +19,11 @@ from amo.__main__ import main
 from amo.benchmarks import options
 from amo.benchmarks import table as tables
 from amo.benchmarks.contestants import (
-    ABLATIONS,
-    FILTER_ABLATIONS,
     RIVALS,
-    filter_ablations,
     n_parameters,
     recipe_for,
 )
 from amo.benchmarks.estimate import as_text, estimates
-from amo.benchmarks.physics import PROBLEMS
 from amo.benchmarks.plots import answers
 from amo.benchmarks.table import Entry, folder_of, run
 from amo.checkpoint import build
@@ -232,28 +228,6 @@ def test_impossible_rows_are_refused_before_anything_runs(data: Path, tmp_path: 
         Budget(minutes=-1.0)
 
 
-@pytest.mark.parametrize("name", ABLATIONS)
-@pytest.mark.filterwarnings("ignore:64 poles on 64 tokens")
-def test_ablation_changes_one_part_of_amo(name: str) -> None:
-    base, changed = (recipe_for(n, RAW).config for n in (next(iter(ABLATIONS)), name))
-    assert replace(base, **ABLATIONS[name]) == changed
-    assert n_parameters(recipe_for(name, RAW)) > 0
-
-
-@pytest.mark.parametrize("name", ["darcy-small", "elasticity", "advection-speeds"])
-def test_filter_ablations_change_one_part_each(name: str) -> None:
-    problem = PROBLEMS[name]
-    names = filter_ablations(problem)
-    configs = [recipe_for(n, problem).config for n in names]
-    assert configs[0] == recipe_for(names[0].partition(",")[0], problem).config
-    assert len(set(configs)) == len(configs)
-    for n, changed in zip(names, configs, strict=True):
-        changes = FILTER_ABLATIONS[n.partition(", ")[2]]
-        assert replace(configs[0], **changes) == changed
-    assert any("delays" in n for n in names) == problem.is_periodic
-    assert any("scans" in n for n in names)
-
-
 @pytest.mark.parametrize("name", RIVALS)
 def test_contestants_are_of_the_same_order_of_size(name: str) -> None:
     assert 4e4 < n_parameters(recipe_for(name, RAW)) < 1e6
@@ -319,13 +293,6 @@ def test_amo_moves_to_a_finer_grid_with_its_filters() -> None:
             torch.fft.rfft(bank(n))[..., 0] for bank, n in ((coarse, SIDE), (fine, 2 * SIDE))
         )
         assert torch.allclose(one, two, atol=1e-5)  # the gain of a constant is that on all grids
-
-
-def test_folders_of_rows_are_plain_names(tmp_path: Path) -> None:
-    names = (*RIVALS, *ABLATIONS, *filter_ablations(RAW), *filter_ablations(PROBLEMS["elasticity"]))
-    folders = [folder_of(Entry(RAW, name, 0), tmp_path) for name in names]
-    assert len(set(folders)) == len(folders)
-    assert all(" " not in folder.relative_to(tmp_path).as_posix() for folder in folders)
 
 
 def test_command_line_refuses_an_unknown_coding(

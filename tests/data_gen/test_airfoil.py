@@ -22,9 +22,9 @@ from data_gen.physics.airfoil import (
     nested_flows,
     section,
 )
+from data_gen.physics.c_mesh import cells_between
 from data_gen.physics.euler import (
     GAMMA,
-    cells_between,
     fill_ghosts,
     find_steady,
     residual_of,
