@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from amo.arrays import FloatArray
 from app.chart_style import COLOURS, CYCLE, GREY, SEQUENTIAL, add_line, decades_around, dressed
-from app.documents.pareto import Engines, front
+from app.pareto import Engines, front
 
 
 def region_map(table: pd.DataFrame, title: str, ends: tuple[float, float]) -> go.Figure:

@@ -6,8 +6,8 @@ from typing import Any, NotRequired, TypedDict, cast
 from amo import checkpoint
 from app.documents import cards
 from app.documents.fill import Tables, from_results
-from app.documents.pareto import Engines, front_in_words
 from app.documents.stated_errors import fuzz_table
+from app.pareto import Engines, front_in_words
 from data_gen.bench import DataResults
 from pricing.analysis.fuzz import FuzzResults
 from pricing.bench import EngineResults, EngineRow

@@ -1,8 +1,8 @@
 """Tables of engines under curves and dividends, written from measured results."""
 
 from app.documents.fill import Tables, from_results
-from app.documents.pareto import front_in_words
 from app.documents.stated_errors import fuzz_table
+from app.pareto import front_in_words
 from pricing.analysis.fuzz import FuzzResults
 from pricing.analysis.rivals import RivalResults
 from pricing.bench_market_model import ModelResults

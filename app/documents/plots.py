@@ -5,7 +5,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from amo.plots import save
-from app.documents.pareto import TIMES, Engines, front
+from app.pareto import TIMES, Engines, front
 
 
 def draw_pareto(engines: Engines, path: Path) -> None:

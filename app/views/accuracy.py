@@ -10,7 +10,7 @@ import streamlit as st
 from app import inputs, model_charts, resources
 from app.documents.market_card import GROUPS, group_name
 from app.documents.market_tables import under_markets
-from app.documents.pareto import TIMES, Engines, front_in_words
+from app.pareto import TIMES, Engines, front_in_words
 from pricing import price_frame
 from pricing.bench import EngineResults
 from pricing.bench_market_model import ModelResults

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.documents.pareto import front, front_in_words
+from app.pareto import front, front_in_words
 
 TIME = "microseconds_price"
 
