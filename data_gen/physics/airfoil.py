@@ -49,8 +49,9 @@ _ALLOWED_REFINEMENT = 5e-2  # of the norm of the Mach number: shocks are a cell 
 
 
 class Flow(NamedTuple):
-    """A steady flow: its cells, and states (n, m, 4) in them."""
+    """A steady flow: the nodes of its mesh, the cells between them, and states (n, m, 4) there."""
 
+    nodes: FloatArray
     mesh: CMesh
     states: FloatArray
 
@@ -135,7 +136,7 @@ class AirfoilSet(SampleSet):
         except NotSteadyError:
             nodes = c_mesh(shifts, self.around)
             return dict.fromkeys(self.fields, np.zeros(nodes.shape[:2])), math.inf
-        return at_nodes(fine, shifts, self.finer), mach_distance(coarse, fine)
+        return at_nodes(fine, self.finer), mach_distance(coarse, fine)
 
     def check(self, arrays: Arrays, n_points: int, rng: np.random.Generator) -> list[Check]:
         """Make a sample again, look at its total enthalpy, and solve it on twice the mesh."""
@@ -147,7 +148,7 @@ class AirfoilSet(SampleSet):
             (_, found), (_, fine) = (
                 nested_flows(shifts, k * self.finer * self.around) for k in (1, 2)
             )
-            again = at_nodes(found, shifts, self.finer)["mach"]
+            again = at_nodes(found, self.finer)["mach"]
             remade = max(remade, float(np.abs(arrays["mach"][row] - again).max() / again.max()))
             apart = np.abs(found.enthalpy / STREAM.enthalpy - 1.0)
             enthalpy = max(enthalpy, float(apart.max()))
@@ -244,20 +245,24 @@ def _growth(first: float, n: int, length: float) -> FloatArray:
 def nested_flows(shifts: FloatArray, around: int = N_AROUND) -> tuple[Flow, Flow]:
     """Return the flow on half of the mesh, both ways, and from there the flow on all of it."""
     nodes, n_wake = c_mesh(shifts, around), n_wake_of(around)
-    half = cells_between(nodes[::2, ::2], n_wake // 2)
-    states = uniform(half, STREAM)
-    find_steady(states, half, STREAM, _START)
-    coarse = Flow(half, states[2:-2, 2:-2].copy())
-    whole = cells_between(nodes, n_wake)
-    states = uniform(whole, STREAM)
-    states[2:-2, 2:-2] = coarse.states.repeat(2, axis=0).repeat(2, axis=1)
-    find_steady(states, whole, STREAM, _TOLERANCE)
-    return coarse, Flow(whole, states[2:-2, 2:-2].copy())
+    coarse = _steady_flow(nodes[::2, ::2], n_wake // 2, None, _START)
+    near = coarse.states.repeat(2, axis=0).repeat(2, axis=1)
+    return coarse, _steady_flow(nodes, n_wake, near, _TOLERANCE)
 
 
-def at_nodes(flow: Flow, shifts: FloatArray, finer: int) -> Arrays:
+def _steady_flow(nodes: FloatArray, n_wake: int, near: FloatArray | None, tolerance: float) -> Flow:
+    """March from states nearby, or from the free stream."""
+    mesh = cells_between(nodes, n_wake)
+    states = uniform(mesh, STREAM)
+    if near is not None:
+        states[2:-2, 2:-2] = near
+    find_steady(states, mesh, STREAM, tolerance)
+    return Flow(nodes, mesh, states[2:-2, 2:-2].copy())
+
+
+def at_nodes(flow: Flow, finer: int) -> Arrays:
     """Return a flow at every ``finer``-th node of its mesh."""
-    nodes = c_mesh(shifts, len(flow.states) * 6 // 11)[::finer, ::finer]
+    nodes = flow.nodes[::finer, ::finer]
     cells = {
         "density": flow.states[..., 0],
         "u_x": flow.states[..., 1] / flow.states[..., 0],

@@ -151,7 +151,7 @@ def test_naca_0012_has_a_symmetric_flow_with_a_shock_at_mid_chord(
 ) -> None:
     _, flow = flows
     assert np.abs(flow.mach - flow.mach[::-1]).max() < 1e-6
-    stored = at_nodes(flow, STRAIGHT, 1)
+    stored = at_nodes(flow, 1)
     wall = slice(len(stored["x"]) // 2, -(AROUND * 5 // 12))  # from the nose along the upper side
     x, mach = stored["x"][wall, 0], stored["mach"][wall, 0]
     falls = np.flatnonzero((mach[:-1] > 1.0) & (mach[1:] <= 1.0))
