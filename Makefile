@@ -102,9 +102,9 @@ benchmarks: $(STAMP)  ## all tables of models, into docs; hours, resumable, rows
 	    --json $(RECORD)/grids.json
 	$(BIN)/python -m amo bench filters --minutes 2 --seeds 3 --json $(RECORD)/filters.json
 	$(BIN)/python -m data_gen american
-	$(BIN)/python -m pricing bench rivals --minutes 2 --json $(RECORD)/rivals.json
+	$(BIN)/python -m pricing bench rivals --minutes 3 --json $(RECORD)/rivals.json
 	$(BIN)/python -m data_gen american-market
-	$(BIN)/python -m pricing bench rivals --problem american-market --minutes 1 \
+	$(BIN)/python -m pricing bench rivals --problem american-market --minutes 1.5 \
 	    --json $(RECORD)/market_rivals.json
 	$(BIN)/python -m app report
 
