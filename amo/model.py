@@ -105,14 +105,16 @@ class AMO(nn.Module):
         own = config.n_query_dimensions
         n_queried = own or config.n_dimensions
         if config.decoder == "modulated":
-            self.modulator = Modulator(
-                n_tokens * width,
+            self.trunk = Trunk(
+                n_queried,
                 config.trunk_width,
                 config.trunk_depth,
+                config.n_outputs,
                 config.modulation,
-                config.n_features + config.n_dimensions if config.direct else 0,
+                config.n_mixed,
             )
-            self.trunk = Trunk(n_queried, config.trunk_width, config.trunk_depth, config.n_outputs)
+            n_direct = config.n_features + config.n_dimensions if config.direct else 0
+            self.modulator = Modulator(n_tokens * width, self.trunk, n_direct)
         else:
             if own is not None:
                 self.own_query_places = Places(

@@ -45,9 +45,10 @@ class AMOConfig:
     decoder
         ``attending`` to the tokens at every query, or a plain trunk that is ``modulated`` by them:
         see ``amo.layers.modulated``. Then ``encode`` returns the modulations.
-    trunk_width, trunk_depth, modulation, direct
-        Of the modulated decoder: the sizes of its trunk, what is modulated, and whether a mean over
-        the input points goes past the tokens.
+    trunk_width, trunk_depth, modulation, n_mixed, direct
+        Of the modulated decoder: the sizes of its trunk, what is modulated, how many more matrices
+        each layer mixes into its own as the encoding says, and whether a mean over the input points
+        goes past the tokens.
     """
 
     n_features: int
@@ -72,6 +73,7 @@ class AMOConfig:
     trunk_width: int = 128
     trunk_depth: int = 4
     modulation: ModulationKind = "scale-shift"
+    n_mixed: int = 0
     direct: bool = True
 
     def __post_init__(self) -> None:
@@ -79,8 +81,9 @@ class AMOConfig:
             raise SettingsError("a decoder that sees the input has no query points of its own")
         if self.sees_input and self.decoder == "modulated":
             raise SettingsError("a modulated decoder does not see the input where it answers")
-        if self.trunk_depth < 1:
-            raise SettingsError(f"trunk_depth must be at least 1, got {self.trunk_depth}")
+        for name, least in {"trunk_depth": 1, "n_mixed": 0}.items():
+            if getattr(self, name) < least:
+                raise SettingsError(f"{name} must be at least {least}, got {getattr(self, name)}")
         choices = {
             "decoder": DecoderKind,
             "modulation": ModulationKind,

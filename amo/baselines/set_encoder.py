@@ -27,7 +27,7 @@ class SetEncoderConfig:
         As :class:`amo.model.AMOConfig` has them.
     width
         Of the network of every point.
-    trunk_width, trunk_depth, modulation
+    trunk_width, trunk_depth, modulation, n_mixed
         As :class:`amo.model.AMOConfig` has them.
     """
 
@@ -39,6 +39,7 @@ class SetEncoderConfig:
     trunk_width: int = 128
     trunk_depth: int = 4
     modulation: ModulationKind = "scale-shift"
+    n_mixed: int = 0
 
     def __post_init__(self) -> None:
         if self.trunk_depth < 1:
@@ -56,11 +57,15 @@ class SetEncoder(nn.Module):
         n_inputs = config.n_features + config.n_dimensions
         self.first = nn.Sequential(MLP(n_inputs, config.width, config.width), nn.GELU())
         self.second = MLP(config.width, config.width, config.width)
-        self.modulator = Modulator(
-            config.width, config.trunk_width, config.trunk_depth, config.modulation
+        self.trunk = Trunk(
+            config.n_query_dimensions or config.n_dimensions,
+            config.trunk_width,
+            config.trunk_depth,
+            config.n_outputs,
+            config.modulation,
+            config.n_mixed,
         )
-        n_queried = config.n_query_dimensions or config.n_dimensions
-        self.trunk = Trunk(n_queried, config.trunk_width, config.trunk_depth, config.n_outputs)
+        self.modulator = Modulator(config.width, self.trunk)
 
     def forward(
         self,

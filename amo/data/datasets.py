@@ -12,6 +12,7 @@ from amo.data.format import Arrays, load_shard, read_manifest
 from amo.errors import DataError
 
 Read = Callable[[Arrays], Batch]
+_HELD = 1 << 29  # bytes of files: a split of no more stays in memory
 
 
 class Dataset(Protocol):
@@ -34,7 +35,8 @@ class Dataset(Protocol):
 class ShardedDataset:
     """One split of a data set, read a shard at a time.
 
-    Memory holds one shard; the order of shards and of samples in them is shuffled by seed.
+    Memory holds one shard, or a small split as a whole once it was read; the order of shards and of
+    samples in them is shuffled by seed.
 
     Parameters
     ----------
@@ -56,6 +58,8 @@ class ShardedDataset:
         for shard in self.shards:  # before training starts, not hours into it
             if not (folder / shard.file).is_file():
                 raise DataError(f"{folder / shard.file} is missing: run data_gen again to make it")
+        n_bytes = sum((folder / shard.file).stat().st_size for shard in self.shards)
+        self._held: dict[int, Arrays] | None = {} if n_bytes <= _HELD else None
 
     def __len__(self) -> int:
         return sum(shard.samples for shard in self.shards)
@@ -85,12 +89,19 @@ class ShardedDataset:
         if seed is not None:
             rng.shuffle(order)
         for index in order:
-            arrays = load_shard(self.folder, self.shards[index])
+            arrays = self._shard(int(index))
             n = self.shards[index].samples
             rows = rng.permutation(n) if seed is not None else np.arange(n)
             for start in range(0, n, size):
                 chosen = rows[start : start + size]
                 yield {name: values[chosen] for name, values in arrays.items()}
+
+    def _shard(self, index: int) -> Arrays:
+        if self._held is None:
+            return load_shard(self.folder, self.shards[index])
+        if index not in self._held:
+            self._held[index] = load_shard(self.folder, self.shards[index])
+        return self._held[index]
 
 
 class ArrayDataset:

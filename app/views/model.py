@@ -29,7 +29,7 @@ digraph {
 }
 """
 _FORMS = {
-    "european": "discounted intrinsic + positive part",
+    "european": "put and call in parity\\nfrom √(call × put)",
     "american": "European formula + bounded premium",
 }
 _DECODERS = {

@@ -87,10 +87,12 @@ _AMERICAN = Experiment(
         decoder="modulated",
         trunk_width=64,
         trunk_depth=3,
+        n_mixed=16,
     ),
-    training=replace(_TRAINING, steps=80_000, n_queries=512, validate_every=2000),
+    training=replace(_TRAINING, steps=110_000, batch_size=32, validate_every=2500),
     loss=_loss(
-        3e-5, {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
+        1.5e-5,
+        {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": 1.4e-3, "dividend_yield": 1.4e-3},
     ),
 )
 _AMERICAN_MLP = replace(

@@ -69,6 +69,10 @@ OPERATORS = {
             direct=False,
         ),
     ),
+    "amo-mixed": Recipe(
+        kind="amo",
+        config=replace(TINY, decoder="modulated", trunk_width=12, trunk_depth=3, n_mixed=2),
+    ),
     "set-encoder": Recipe(
         kind="set-encoder",
         config=SetEncoderConfig(

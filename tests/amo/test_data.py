@@ -61,17 +61,34 @@ def test_seed_shuffles_and_repeats(folder: Path) -> None:
     assert sorted(one) == list(range(28))
 
 
-def test_memory_holds_one_shard_at_a_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[str] = []
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of shards, in the order in which they are loaded."""
+    names: list[str] = []
 
     def noting(where: Path, shard: ShardInfo) -> Arrays:
-        loaded.append(shard.file)
+        names.append(shard.file)
         return load_shard(where, shard)
 
     monkeypatch.setattr(datasets, "load_shard", noting)
-    batches = ShardedDataset(folder, "train").batches(7)
-    next(batches)
+    return names
+
+
+def test_shards_are_loaded_one_at_a_time(folder: Path, loaded: list[str]) -> None:
+    next(ShardedDataset(folder, "train").batches(7))
     assert len(loaded) == 1
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+def test_a_small_split_is_loaded_once_and_a_large_one_every_time(
+    folder: Path, loaded: list[str], monkeypatch: pytest.MonkeyPatch, *, is_small: bool
+) -> None:
+    if not is_small:
+        monkeypatch.setattr(datasets, "_HELD", 1)
+    dataset = ShardedDataset(folder, "train")
+    first, second = ([b["x"].tolist() for b in dataset.batches(4, seed=1)] for _ in range(2))
+    assert first == second
+    assert len(loaded) == (4 if is_small else 8)
 
 
 def test_unknown_split_names_the_known(folder: Path) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from amo import jets
 from amo.baselines.mlp import PointwiseMLP, PointwiseMLPConfig
 from amo.jets import Jet
-from amo.layers.modulated import Trunk
+from amo.layers.modulated import ModulationKind, Trunk
 from amo.operator import smaller_of
 
 DOUBLE = torch.float64
@@ -104,8 +104,8 @@ def queries_of(x: Any, y: Any) -> Any:
 class Modulated:
     """A trunk, called as a model is."""
 
-    def __init__(self) -> None:
-        self.trunk = Trunk(3, 8, 3, 1).double()
+    def __init__(self, kind: ModulationKind, n_mixed: int) -> None:
+        self.trunk = Trunk(3, 8, 3, 1, kind, n_mixed).double()
 
     def decode(self, latent: Tensor, queries: Tensor) -> Tensor:
         return self.trunk(queries, latent)
@@ -114,7 +114,7 @@ class Modulated:
         return self.trunk.jet(queries, latent, turns)
 
 
-@pytest.mark.parametrize("kind", ["shift", "scale-shift", "perceptron"])
+@pytest.mark.parametrize("kind", ["shift", "scale-shift", "mixed", "perceptron"])
 @pytest.mark.parametrize("n_rows", [3, 700])  # in one piece, and in two
 def test_a_network_carries_derivatives_in_its_coordinates_and_its_encoding(
     kind: str, n_rows: int
@@ -129,8 +129,9 @@ def test_a_network_carries_derivatives_in_its_coordinates_and_its_encoding(
         network = PointwiseMLP(config).double()
         encoding = torch.randn(2, 4, dtype=DOUBLE)
     else:
-        network = Modulated()
-        encoding = torch.randn(2, 3, 1 if kind == "shift" else 2, 8, dtype=DOUBLE)
+        n_mixed = 2 if kind == "mixed" else 0
+        network = Modulated("shift" if kind == "shift" else "scale-shift", n_mixed)
+        encoding = torch.randn(2, network.trunk.n_modulations, dtype=DOUBLE)
     turn = torch.randn_like(encoding)
     pairs = ((0, 0), (0, 1))
     with torch.no_grad():
@@ -163,7 +164,7 @@ def test_a_trunk_without_gradients_answers_as_with_them() -> None:
     """To a few roundings: each layer sums 64 products of numbers of about one."""
     torch.manual_seed(0)
     trunk = Trunk(3, 64, 4, 1).double()
-    queries, modulations = torch.randn(3, 5_000, 3).double(), torch.randn(3, 4, 2, 64).double()
+    queries, modulations = torch.randn(3, 5_000, 3).double(), torch.randn(3, 4 * 2 * 64).double()
     with torch.no_grad():
         found = trunk(queries, modulations)
     torch.testing.assert_close(found, trunk(queries, modulations).detach(), rtol=0.0, atol=1e-12)

@@ -1,6 +1,6 @@
 """The operator's parts, each against what defines it."""
 
-from typing import Literal
+from typing import Literal, cast
 
 import pytest
 import torch
@@ -190,51 +190,62 @@ def test_first_projection_holds_the_mean_and_the_sum_of_blocks_is_orthogonal() -
     assert abs(overlap) < 1e-4 * (tokens**2).mean()
 
 
+@pytest.mark.parametrize("n_mixed", [0, 3])
 @pytest.mark.parametrize("n_queries", [7, 40])
 @pytest.mark.parametrize("kind", ["shift", "scale-shift"])
-def test_identity_modulations_scale_and_shift_every_layer(
-    kind: Literal["shift", "scale-shift"], n_queries: int
+def test_identity_modulations_scale_shift_and_mix_every_layer(
+    kind: Literal["shift", "scale-shift"], n_queries: int, n_mixed: int
 ) -> None:
-    """The folded weights of the trunk are h ← GELU((1 + scale) ∘ (W h + b) + shift)."""
+    """h ← GELU((1 + scale) ∘ ((W + Σ mix_k V_k) h + b) + shift), with and without gradients."""
     torch.manual_seed(0)
-    trunk = Trunk(n_inputs=3, width=8, depth=3, n_outputs=2).double()
-    modulator = Modulator(10, 8, 3, kind).double()
+    trunk = Trunk(3, 8, 3, 2, kind, n_mixed).double()
+    modulator = Modulator(10, trunk).double()
     queries = torch.randn(4, n_queries, 3, dtype=DOUBLE)
     points = torch.zeros(4, 1, 1, dtype=DOUBLE)
     modulations = modulator(torch.randn(4, 5, 2, dtype=torch.float64), points, points, None)
-    assert modulations.shape == (4, 3, 1 if kind == "shift" else 2, 8)
+    n_each = 1 if kind == "shift" else 2
+    assert modulations.shape == (4, 3 * n_each * 8 + 2 * n_mixed)
+    plain, mix = modulations.split([3 * n_each * 8, 2 * n_mixed], dim=1)
+    plain = plain.view(4, 3, n_each, 8)
     h = queries
-    for number, layer in enumerate(trunk.layers):
-        shift = modulations[:, number, :1]
-        scale = modulations[:, number, 1:] if kind == "scale-shift" else torch.zeros_like(shift)
-        h = functional.gelu((1.0 + scale) * layer(h) + shift)
+    for number, layer in enumerate(cast("list[nn.Linear]", trunk.layers)):
+        weight = layer.weight.expand(4, -1, -1)
+        if number and n_mixed:
+            matrices = trunk.mixed[number - 1].view(n_mixed, 8, 8)
+            each = mix.view(4, 2, n_mixed)[:, number - 1]
+            weight = weight + torch.einsum("bk,kij->bij", each, matrices)
+        h = torch.einsum("bij,bqj->bqi", weight, h) + layer.bias
+        h = h * (1.0 + plain[:, number, 1:]) if kind == "scale-shift" else h
+        h = functional.gelu(h + plain[:, number, :1])
     torch.testing.assert_close(trunk(queries, modulations), trunk.last(h))
+    with torch.no_grad():
+        torch.testing.assert_close(trunk(queries, modulations), trunk.last(h))
 
 
 def test_a_shifted_trunk_contains_the_perceptron_on_input_and_query() -> None:
     torch.manual_seed(1)
     first = nn.Linear(2 + 3, 8)
-    trunk = Trunk(n_inputs=3, width=8, depth=2, n_outputs=1)
+    trunk = Trunk(n_inputs=3, width=8, depth=2, n_outputs=1, kind="shift")
     known, queries = torch.randn(4, 2), torch.randn(4, 6, 3)
     with torch.no_grad():
         trunk.layers[0].weight.copy_(first.weight[:, 2:])
         trunk.layers[0].bias.copy_(first.bias)
-    modulations = torch.zeros(4, 2, 1, 8)
-    modulations[:, 0, 0] = known @ first.weight[:, :2].T
+    modulations = torch.zeros(4, 2 * 8)
+    modulations[:, :8] = known @ first.weight[:, :2].T
     beside = torch.cat([known.unsqueeze(1).expand(-1, 6, -1), queries], dim=-1)
     plain = trunk.last(functional.gelu(trunk.layers[1](functional.gelu(first(beside)))))
     torch.testing.assert_close(trunk(queries, modulations), plain)
 
 
+@pytest.mark.parametrize("n_mixed", [0, 3])
 @pytest.mark.parametrize("kind", ["shift", "scale-shift"])
 def test_the_derivative_along_a_turn_is_that_of_the_encoding(
-    kind: Literal["shift", "scale-shift"],
+    kind: Literal["shift", "scale-shift"], n_mixed: int
 ) -> None:
     """Reverse mode in ``along`` gives each query its own directional derivative."""
     torch.manual_seed(2)
-    trunk = Trunk(n_inputs=3, width=8, depth=3, n_outputs=1).double()
-    shape = (4, 3, 1 if kind == "shift" else 2, 8)
-    modulations, turn = (torch.randn(shape, dtype=DOUBLE) for _ in range(2))
+    trunk = Trunk(3, 8, 3, 1, kind, n_mixed).double()
+    modulations, turn = torch.randn(2, 4, trunk.n_modulations, dtype=DOUBLE)
     queries = torch.randn(4, 6, 3, dtype=DOUBLE)
     along = torch.zeros(4, 6, 1, dtype=DOUBLE, requires_grad=True)
     answer = trunk(queries, modulations, turn.unsqueeze(1), along)
