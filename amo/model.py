@@ -42,7 +42,7 @@ class BlockDiagnostics(NamedTuple):
 
 
 class Block(nn.Module):
-    """L^i: mix the tokens, then project them on this block's functions."""
+    """L^i: mix the tokens, then project them on this block's functions, if blocks project."""
 
     def __init__(self, config: AMOConfig, first_pole: int, n_poles: int) -> None:
         super().__init__()
@@ -56,18 +56,24 @@ class Block(nn.Module):
                 conv_width=config.conv_width,
                 expansion=config.expansion,
             )
-        self.tm_layer = TMLayer(
-            config.width,
-            config.n_tokens,
-            n_poles,
-            first_pole=first_pole,
-            poles=config.poles,
-            basis=config.basis,
-        )
+        self.tm_layer: TMLayer | None = None
+        if config.projects:
+            self.tm_layer = TMLayer(
+                config.width,
+                config.n_tokens,
+                n_poles,
+                first_pole=first_pole,
+                poles=config.poles,
+                basis=config.basis,
+            )
 
-    def forward(self, tokens: Tensor, carry: Tensor | None) -> tuple[Tensor, Projection, Tensor]:
+    def forward(
+        self, tokens: Tensor, carry: Tensor | None
+    ) -> tuple[Tensor, Projection | None, Tensor | None]:
         """Return the mixed tokens, their projection, and the carry."""
         mixed = tokens if self.mixer is None else tokens + self.mixer(tokens)
+        if self.tm_layer is None:
+            return mixed, None, carry
         return mixed, *self.tm_layer(mixed, carry)
 
 
@@ -221,10 +227,12 @@ class AMO(nn.Module):
     def diagnostics(
         self, points: Tensor, features: Tensor, mask: Tensor | None = None
     ) -> list[BlockDiagnostics]:
-        """Return poles, coefficients, captured energy and Gram error of every block."""
+        """Return poles, coefficients, captured energy and Gram error of blocks that project."""
         rows = []
         bases: list[tm.Complex] = []
         for mixed, share, _ in self._decompose(self._lift(points, features, mask)):
+            if share is None:
+                continue
             bases.append(share.bases)
             so_far = (torch.cat([b[0] for b in bases], 1), torch.cat([b[1] for b in bases], 1))
             energy = share.captured.square().sum((1, 2)) / mixed.square().sum((1, 2))
@@ -258,15 +266,14 @@ class AMO(nn.Module):
             )
         return self.rkhs_map(tokens)
 
-    def _decompose(self, tokens: Tensor) -> Iterator[tuple[Tensor, Projection, Tensor]]:
+    def _decompose(self, tokens: Tensor) -> Iterator[tuple[Tensor, Projection | None, Tensor]]:
         """Yield each block's mixed tokens, its projection and the partial sum after it."""
         carry: Tensor | None = None
         accumulated: Tensor | None = None
         for block in self.blocks:
             mixed, share, carry = block(tokens, carry)
-            tokens, accumulated = aggregate(
-                self.config.coefficients, mixed, share.captured, accumulated
-            )
+            captured = mixed if share is None else share.captured
+            tokens, accumulated = aggregate(self.config.coefficients, mixed, captured, accumulated)
             yield mixed, share, accumulated
 
 

@@ -35,6 +35,8 @@ class AMOConfig:
         Predicted from each input, learned once, or random and fixed.
     basis
         Takenaka–Malmquist functions, or the kernels of the same poles without orthogonality.
+    projects
+        Whether blocks project on them; otherwise a block is its mixer alone.
     mixer
         Scan directions.
     coefficients
@@ -66,6 +68,7 @@ class AMOConfig:
     lifting: LiftingKind = "anchored"
     poles: PoleKind = "adaptive"
     basis: BasisKind = "orthogonal"
+    projects: bool = True
     mixer: MixerKind = "bi"
     coefficients: CoefficientSource = "residual"
     sees_input: bool = False
@@ -81,6 +84,11 @@ class AMOConfig:
             raise SettingsError("a decoder that sees the input has no query points of its own")
         if self.sees_input and self.decoder == "modulated":
             raise SettingsError("a modulated decoder does not see the input where it answers")
+        if not self.projects and self.n_blocks > 1 and self.coefficients == "residual":
+            raise SettingsError(
+                "blocks that do not project leave no remainder for the next: take one block, or "
+                "coefficients='input'"
+            )
         for name, least in {"trunk_depth": 1, "n_mixed": 0}.items():
             if getattr(self, name) < least:
                 raise SettingsError(f"{name} must be at least {least}, got {getattr(self, name)}")

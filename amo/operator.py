@@ -153,6 +153,8 @@ class Operator(nn.Module):
             return {}
         with torch.no_grad():
             rows = diagnostics(self.points(batch.points), self.features(batch.features), batch.mask)
+        if not rows:
+            return {}
         return {
             "poles": [row.poles.double().mul(1e5).round().div(1e5).tolist() for row in rows],
             "captured_energy": [float(row.captured_energy.mean()) for row in rows],

@@ -18,7 +18,7 @@ from amo.experiment import Experiment, evaluate, train
 from amo.operator import Operator
 from amo.training.distributed import Workers
 from amo.training.loop import TrainingConfig
-from pricing.surrogate.experiments import EXPERIMENTS, at_equal_cost, without_direct
+from pricing.surrogate.experiments import EXPERIMENTS, at_equal_cost, changed
 
 _VALIDATIONS = 4
 STRIKE = 100.0  # errors are stated for
@@ -50,14 +50,16 @@ def rivals(problem: str = "american") -> Mapping[str, Experiment]:
     """Return the contestants on a problem, whose trunks have the size of the shipped form's.
 
     On rates: the shipped form, and a perceptron, also at the size that is shipped beside it. On
-    markets: the shipped form with and without its direct path, the set encoder that is left without
-    the operator's parts, and a perceptron on padded slots.
+    markets: the shipped form, the same without one of its parts, the set encoder that is left
+    without any of them, and a perceptron on padded slots.
     """
     ours = EXPERIMENTS[problem]
     if problem == "american-market":
         return {
             "amo": ours,
-            "amo, tokens only": without_direct(ours),
+            "amo, no direct path": changed(ours, direct=False),
+            "amo, no mixers": changed(ours, mixer="none"),
+            "amo, no projection": changed(ours, projects=False),
             "set encoder": at_equal_cost(EXPERIMENTS["american-market-set"], ours),
             "mlp, padded": at_equal_cost(EXPERIMENTS["american-market-mlp"], ours),
         }

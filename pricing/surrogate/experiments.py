@@ -132,11 +132,12 @@ _MARKET = Experiment(
         n_tokens=4,
         n_poles=2,
         n_blocks=1,
-        state_size=8,
+        state_size=4,
+        expansion=1,
         decoder="modulated",
         trunk_width=96,
     ),
-    training=replace(_TRAINING, steps=190_000, batch_size=96, n_queries=None, validate_every=5000),
+    training=replace(_TRAINING, steps=210_000, batch_size=64, n_queries=None, validate_every=5000),
     loss=SobolevLoss(
         3e-5,
         tuple(_MARKET_UNITS[name] for name in market_coding.DIRECTIONS),
@@ -195,11 +196,11 @@ def at_equal_cost(rival: Experiment, ours: Experiment) -> Experiment:
     return replace(rival, model=model, training=ours.training)
 
 
-def without_direct(experiment: Experiment) -> Experiment:
-    """Return an experiment with a modulated AMO whose tokens alone carry the input."""
+def changed(experiment: Experiment, **choices: Any) -> Experiment:  # noqa: ANN401  # of AMOConfig
+    """Return an experiment whose AMO has other choices."""
     if not isinstance(experiment.model, AMOConfig):
         raise SettingsError(f"{experiment.name} is no AMO")
-    return replace(experiment, model=replace(experiment.model, direct=False))
+    return replace(experiment, model=replace(experiment.model, **choices))
 
 
 def experiment_named(name: str) -> Experiment:

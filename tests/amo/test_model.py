@@ -13,6 +13,7 @@ from amo.checkpoint import Recipe
 from amo.data.batch import Batch
 from amo.errors import SettingsError
 from amo.layers.aggregation import aggregate
+from amo.layers.tm_layer import Projection
 from amo.model import AMO
 from amo.model_config import AMOConfig
 
@@ -41,14 +42,20 @@ def linear_blocks(coefficients: str, n_blocks: int = 3) -> tuple[AMO, Tensor]:
     return AMO(config).double(), torch.randn(1, 64, 8, dtype=torch.float64)
 
 
+def decomposed(model: AMO, tokens: Tensor) -> tuple[list[Projection], Tensor]:
+    """Return each block's projection, and the last partial sum."""
+    rows = list(model._decompose(tokens))
+    return [share for _, share, _ in rows if share is not None], rows[-1][2]
+
+
 def test_identity_07_partial_sum_is_the_projection_on_all_functions() -> None:
     model, tokens = linear_blocks("residual")
-    shares = list(model._decompose(tokens))
-    last = shares[-1][2]
-    rows = real_span([share.bases for _, share, _ in shares], 64)
+    shares, last = decomposed(model, tokens)
+    assert len(shares) == 3
+    rows = real_span([share.bases for share in shares], 64)
     expected = rows.T @ (rows @ tokens[0]) / 64
     assert torch.allclose(last[0], expected, atol=1e-10)
-    for _, share, _ in shares:  # coefficients of the first tokens, not of the remainder
+    for share in shares:  # coefficients of the first tokens, not of the remainder
         ours = torch.complex(*share.coefficients)
         whole = torch.complex(*tm.inner_product(tokens, share.bases))
         assert torch.allclose(ours, whole, atol=1e-10)
@@ -57,7 +64,7 @@ def test_identity_07_partial_sum_is_the_projection_on_all_functions() -> None:
 def test_identity_07_literal_recursion_stalls() -> None:
     """The paper to the letter: z_2 lies in the span of B_1, so <z_2, B_2> vanishes, and so on."""
     model, tokens = linear_blocks("accumulated")
-    shares = [share for _, share, _ in model._decompose(tokens)]
+    shares, _ = decomposed(model, tokens)
     sizes = [torch.complex(*share.coefficients).abs().max() for share in shares]
     assert sizes[0] > 0.1
     assert all(size < 1e-10 for size in sizes[1:])
@@ -66,10 +73,28 @@ def test_identity_07_literal_recursion_stalls() -> None:
 def test_identity_15_energy_of_tokens_is_that_of_blocks_and_remainder() -> None:
     model, tokens = linear_blocks("residual")
     energy, rest = 0.0, tokens
-    for _, share, _ in model._decompose(tokens):
+    for share in decomposed(model, tokens)[0]:
         energy += (share.captured**2).sum().item()
         rest = rest - share.captured
     assert energy + (rest**2).sum().item() == pytest.approx((tokens**2).sum().item(), rel=1e-8)
+
+
+def test_blocks_that_do_not_project_are_their_mixers() -> None:
+    config = AMOConfig(
+        n_features=1, n_dimensions=1, width=8, n_tokens=16, n_poles=2, n_blocks=1, n_heads=2,
+        projects=False,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model, tokens = AMO(config), torch.randn(2, 16, 8)
+    ((mixed, share, total),) = model._decompose(tokens)
+    assert share is None
+    assert total is mixed
+    mixer = model.blocks[0].mixer
+    torch.testing.assert_close(mixed, tokens + mixer(tokens))
+    assert not any("tm_layer" in name for name, _ in model.named_parameters())
+    assert model.diagnostics(torch.rand(2, 5, 1), torch.rand(2, 5, 1)) == []
+    with pytest.raises(SettingsError, match="leave no remainder"):
+        replace(config, n_poles=4, n_blocks=2)
 
 
 def test_aggregation_adds_up_and_passes_on_what_it_says() -> None:
