@@ -103,6 +103,7 @@ def _show_pareto() -> None:
             "price_max": st.column_config.NumberColumn("largest", format="%.1e"),
             **{f"{title}, µs": st.column_config.NumberColumn(format="%.1f") for title in TIMES},
         },
+        placeholder="–",
     )
     st.markdown(front_in_words(engines))
     st.caption(
