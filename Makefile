@@ -136,7 +136,7 @@ models: $(STAMP)  ## make the data, train the shipped surrogates two at a time, 
 	$(BIN)/python -m data_gen make european
 	$(BIN)/python -m data_gen make american
 	$(BIN)/python -m data_gen make american-market
-	printf '%s\n' $(SURROGATES) | OMP_NUM_THREADS=1 xargs -n 1 -P 2 $(BIN)/python -m pricing train
+	printf '%s\n' $(SURROGATES) | OMP_NUM_THREADS=1 xargs -n 1 -P 2 $(BIN)/python -m pricing train --compile
 	set -e; for name in $(SURROGATES); do $(BIN)/python -m pricing publish runs/$$name; done
 	$(BIN)/python -m pricing bench surfaces --surfaces 25 --json docs/results/surfaces.json
 	$(BIN)/python -m pricing fuzz --rows 200000 --json docs/results/fuzz.json

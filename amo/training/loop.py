@@ -8,6 +8,7 @@ or killed, goes on to the very weights it would have reached.
 import json
 import math
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -62,7 +63,8 @@ class TrainingConfig:
     bfloat16
         Autocast on CUDA; the scan and the spectral part stay in float32.
     compile
-        Whether torch.compile the operator.
+        Whether torch.compile the loss. Where that fails, without a C++ compiler for example,
+        training goes on as it is, with a warning.
     """
 
     steps: int
@@ -305,12 +307,22 @@ class _Objective(nn.Module):
 
     def __init__(self, operator: Operator, loss: Loss, *, compiled: bool) -> None:
         super().__init__()
-        self.operator = operator
+        self.operator, self.plain = operator, loss
         self.loss = torch.compile(loss) if compiled else loss
 
     def forward(self, batch: Batch, generator: torch.Generator) -> Tensor:
         """Return the mean loss of a batch."""
-        return self.loss(self.operator, batch, generator)
+        if self.loss is self.plain:
+            return self.plain(self.operator, batch, generator)
+        from torch._dynamo.exc import BackendCompilerFailed  # noqa: PLC0415  # slow to load
+
+        try:
+            return self.loss(self.operator, batch, generator)
+        except BackendCompilerFailed as error:
+            reason = str(error).partition("\n")[0]
+            warnings.warn(f"training goes on without torch.compile: {reason}", stacklevel=2)
+            self.loss = self.plain
+            return self.plain(self.operator, batch, generator)
 
 
 def _shares(batch: Batch, workers: Workers, accumulate: int) -> Iterator[tuple[Batch, float]]:

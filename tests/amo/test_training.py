@@ -226,6 +226,21 @@ def test_given_loss_is_what_is_minimised(
     assert set(seen) == {4, 2}
 
 
+def test_training_goes_on_where_nothing_compiles(
+    build: Build, dataset: Data, recipe: Recipe, tmp_path: Path
+) -> None:
+    """Without a C++ compiler the loss is what it was, to the bit."""
+    from torch._inductor import config as inductor  # slow to load
+
+    plain, other = build(recipe), build(recipe)
+    config = replace(CONFIG, steps=3)
+    fit(plain, dataset, config, tmp_path / "plain")
+    none = {"cpp.cxx": (None, "/no/compiler"), "fx_graph_cache": False}
+    with inductor.patch(none), pytest.warns(UserWarning, match="without torch.compile: .*C++"):
+        fit(other, dataset, replace(config, compile=True), tmp_path / "other")
+    assert same(weights(plain), weights(other))
+
+
 def write_set(folder: Path) -> None:
     """A tiny set of the diffusion preset's shape."""
     from data_gen.builder import build as make
