@@ -97,18 +97,19 @@ class Network:
         """Return encodings of input functions and, for every move, of two functions around each.
 
         The latter are (2, states, ...) in float64: one of the two rates moved by ``STEP`` to either
-        side, the second where the mask is true. All are encoded in one batch, which is faster.
+        side, the second where the mask is true. All are encoded in one batch, which is faster. The
+        encodings themselves are then rounded from float64, which does not depend on the batch.
         """
         centre = torch.from_numpy(values).to(self.device)
-        latent = self._encode_all(self.operator, centre.to(self.dtype))
         if not moves:
-            return latent, {}
-        inputs = []
+            return self._encode_all(self.operator, centre.to(self.dtype)), {}
+        inputs = [centre]
         for is_second in moves.values():
             moved = torch.from_numpy(np.column_stack([~is_second, is_second])).to(centre)
             inputs += [centre + STEP * moved, centre - STEP * moved]
-        around = self._encode_all(self.double, torch.cat(inputs)).unflatten(0, (-1, 2, len(values)))
-        return latent, dict(zip(moves, around, strict=True))
+        every = self._encode_all(self.double, torch.cat(inputs)).unflatten(0, (-1, len(values)))
+        around = every[1:].unflatten(0, (-1, 2))
+        return every[0].to(self.dtype), dict(zip(moves, around, strict=True))
 
     @staticmethod
     def _encode_all(operator: Operator, values: Tensor) -> Tensor:
