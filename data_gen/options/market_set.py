@@ -66,7 +66,7 @@ class MarketSet:
         Slices read off each market: moments times spots.
     """
 
-    markets: int = 20_480
+    markets: int = 10_240
     contracts: int = 24
     moments: int = 4
     spots: int = 4
