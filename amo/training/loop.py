@@ -8,7 +8,6 @@ or killed, goes on to the very weights it would have reached.
 import json
 import math
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -29,6 +28,7 @@ from amo.system import stop_signals
 from amo.training.distributed import Workers
 from amo.training.evaluation import evaluate
 from amo.training.losses import Loss, relative_l2_loss
+from amo.training.objective import Objective
 from amo.training.soap import SOAP
 from amo.training.state import LOG, Progress, load_state, rewind_log, save_state
 
@@ -184,7 +184,7 @@ class _Run:
             self.progress, self.best = resumed
         if workers.is_first:
             rewind_log(out, self.progress.step)
-        self.objective: nn.Module = _Objective(operator, loss, compiled=config.compile)
+        self.objective: nn.Module = Objective(operator, loss, compiled=config.compile)
         if workers.count > 1:
             self.objective = DistributedDataParallel(self.objective)
         self.started = time.monotonic() - 60.0 * self.progress.minutes
@@ -300,29 +300,6 @@ class _Run:
             entry = {"step": self.progress.step, "minutes": round(self.progress.minutes, 3)}
             with (self.out / LOG).open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**entry, **values}) + "\n")
-
-
-class _Objective(nn.Module):
-    """The loss as a module, so that parallel training sees every use of the operator."""
-
-    def __init__(self, operator: Operator, loss: Loss, *, compiled: bool) -> None:
-        super().__init__()
-        self.operator, self.plain = operator, loss
-        self.loss = torch.compile(loss) if compiled else loss
-
-    def forward(self, batch: Batch, generator: torch.Generator) -> Tensor:
-        """Return the mean loss of a batch."""
-        if self.loss is self.plain:
-            return self.plain(self.operator, batch, generator)
-        from torch._dynamo.exc import BackendCompilerFailed  # noqa: PLC0415  # slow to load
-
-        try:
-            return self.loss(self.operator, batch, generator)
-        except BackendCompilerFailed as error:
-            reason = str(error).partition("\n")[0]
-            warnings.warn(f"training goes on without torch.compile: {reason}", stacklevel=2)
-            self.loss = self.plain
-            return self.plain(self.operator, batch, generator)
 
 
 def _shares(batch: Batch, workers: Workers, accumulate: int) -> Iterator[tuple[Batch, float]]:
