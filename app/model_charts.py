@@ -1,5 +1,6 @@
 """Charts of a surrogate's errors, training and poles: numbers in, a plotly figure out."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,7 +43,10 @@ def error_histogram(edges: Sequence[float], counts: Sequence[int], p99: float) -
     )
     figure = go.Figure(bars)
     figure.update_xaxes(type="log", dtick=1, exponentformat="power")
-    figure.add_vline(x=p99, line={"color": GREY, "dash": "dash"}, annotation_text="99 %")
+    figure.add_vline(x=p99, line={"color": GREY, "dash": "dash"})
+    figure.add_annotation(  # plotly places words on a logarithmic axis by the logarithm
+        x=math.log10(p99), y=1.0, yref="paper", text="99 %", xanchor="left", showarrow=False
+    )
     figure.update_layout(bargap=0.02)
     return dressed(figure, "Price errors in the box", "|error|, K = 100", "contracts")
 

@@ -1,7 +1,8 @@
-"""Which engines are said to be beaten by none."""
+"""Which engines are said to be beaten by none, and charts of errors."""
 
 import pytest
 
+from app.model_charts import error_histogram
 from app.pareto import front, front_in_words
 
 TIME = "microseconds_price"
@@ -29,3 +30,10 @@ def test_engines_without_a_time_are_not_judged() -> None:
     rows = {**engines(amo=(1.0, 1e-3)), "exact": {"price_rmse": 0.0}}
     assert front(rows, TIME) == ["amo"]
     assert "behind" not in front_in_words(rows | engines(slow=(2.0, 1e-2)))
+
+
+def test_the_words_of_a_histogram_stand_at_its_line() -> None:
+    figure = error_histogram([1e-4, 1e-3, 1e-2], [3, 1], 5e-3)
+    (words,), (line,) = figure.layout.annotations, figure.layout.shapes
+    assert words.text == "99 %"
+    assert 10.0**words.x == pytest.approx(line.x0)
