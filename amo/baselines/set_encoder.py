@@ -42,8 +42,9 @@ class SetEncoderConfig:
     n_mixed: int = 0
 
     def __post_init__(self) -> None:
-        if self.trunk_depth < 1:
-            raise SettingsError(f"trunk_depth must be at least 1, got {self.trunk_depth}")
+        for name, least in {"trunk_depth": 1, "n_mixed": 0}.items():
+            if getattr(self, name) < least:
+                raise SettingsError(f"{name} must be at least {least}, got {getattr(self, name)}")
 
 
 class SetEncoder(nn.Module):

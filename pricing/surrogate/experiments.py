@@ -189,7 +189,9 @@ def at_equal_cost(rival: Experiment, ours: Experiment) -> Experiment:
     if isinstance(rival.model, PointwiseMLPConfig):
         model: ModelConfig = replace(rival.model, width=width, depth=depth)
     elif isinstance(rival.model, SetEncoderConfig):
-        model = replace(rival.model, trunk_width=width, trunk_depth=depth)
+        model = replace(
+            rival.model, trunk_width=width, trunk_depth=depth, n_mixed=ours.model.n_mixed
+        )
     else:
         raise SettingsError(f"{rival.name} has no trunk to size")
     return replace(rival, model=model, training=ours.training)
