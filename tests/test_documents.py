@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pandas as pd
 import pytest
 
 from amo.benchmarks.contestants import ABLATIONS
-from amo.results import Budget, Origin, Row, Scores, Table
-from app.documents import claims, cluster_tables
+from amo.benchmarks.physics import PROBLEMS
+from amo.results import Budget, Origin, ProblemData, Row, Scores, Table
+from app.documents import claims, cluster_tables, matrix
 from app.documents.fill import fill
 from app.documents.report import DOCUMENTS
 from pricing.bench_clusters import ClusterResults
@@ -152,21 +154,23 @@ def test_a_claim_is_judged_by_all_its_seeds(
     assert claims.verdict(better, worse) == said
 
 
-def test_claims_are_races_of_amo_against_its_best_rival() -> None:
-    def row(error: float) -> Row:
-        origin = Origin(command="bench", commit="", date="", hardware="", versions={})
-        scores = Scores(
-            relative_l2=error, pooled_relative_l2=error, rmse=1.0, largest_error=1.0, samples=1.0
-        )
-        return Row(parameters=1, model={}, origin=origin, scores=scores)
+def scored(error: float) -> Row:
+    """Return a row of a table with that error."""
+    origin = Origin(command="bench", commit="", date="", hardware="", versions={})
+    scores = Scores(
+        relative_l2=error, pooled_relative_l2=error, rmse=1.0, largest_error=1.0, samples=1.0
+    )
+    return Row(parameters=1, model={}, origin=origin, scores=scores)
 
+
+def test_claims_are_races_of_amo_against_its_best_rival() -> None:
     rows = {
-        "sea/amo/0": row(0.3), "sea/amo-grid/0": row(0.2), "sea/fno/0": row(0.1),
-        "sea/lno/0": row(0.4), "land/fno/0": row(0.1),
+        "sea/amo/0": scored(0.3), "sea/amo-grid/0": scored(0.2), "sea/fno/0": scored(0.1),
+        "sea/lno/0": scored(0.4), "land/fno/0": scored(0.1),
     }  # fmt: skip
     names = {name for claim in claims.ABLATED for name in (claim.better, claim.worse)}
     assert names <= set(ABLATIONS)
-    ablations = {f"scaled/{name}/{seed}": row(0.1) for name in names for seed in (0, 1)}
+    ablations = {f"scaled/{name}/{seed}": scored(0.1) for name in names for seed in (0, 1)}
     budget = Budget(steps=1)
     text = claims.claims_table(
         Table(budget=budget, rows=ablations), {"nature": Table(budget=budget, rows=rows)}
@@ -175,3 +179,33 @@ def test_claims_are_races_of_amo_against_its_best_rival() -> None:
     (race,) = [line for line in text.splitlines() if "(nature)" in line]
     assert "amo-grid 2.00e-01 against fno 1.00e-01" in race
     assert "refuted, one seed" in race
+
+
+def test_matrix_has_a_mean_a_dash_or_nothing_for_every_model() -> None:
+    """A mean of 0.3 and 0.5 against 0.1: the least is bold, and grids are no place for clouds."""
+    rows = {
+        "elasticity/amo/0": scored(0.3), "elasticity/amo/1": scored(0.5),
+        "elasticity/lno/0": scored(0.1),
+        "elasticity/lamo/0": replace(scored(0.1), diverged="at step 3", scores=None),
+    }  # fmt: skip
+    data = ProblemData(title="", origin="regenerated", samples={}, data={})
+    tables = [
+        Table(budget=Budget(minutes=2.0), problems={"elasticity": data}, rows=rows),
+        Table(budget=Budget(steps=7, further_rates=(3e-3,)), problems={"elasticity": data}),
+    ]
+    problems = {name: PROBLEMS[name] for name in ("elasticity", "glove")}
+    head, _, *lines = matrix.matrix(problems, tables).splitlines()
+    names = [name.strip() for name in head.strip("|").split("|")]
+    found = [
+        dict(zip(names, (cell.strip() for cell in line.strip("|").split("|")), strict=True))
+        for line in lines
+    ]
+    assert [row["problem"] for row in found] == ["elasticity", "elasticity", "glove"]
+    assert [row["budget"] for row in found] == [
+        "2 minutes of steps, rate 0.001", "7 steps, rate 0.001 or 0.003", "none yet",
+    ]  # fmt: skip
+    assert found[0]["amo"] == "4.0e-01 (2)"
+    assert found[0]["lno"] == "**1.0e-01 (1)**"
+    assert found[0]["lamo"] == "diverged"
+    assert found[0]["transolver"] == ""
+    assert found[0]["fno"] == "–"

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from amo.results import Budget, LearningResults, Row, ScalingResults, Table
-from app.documents import claims
+from amo.results import LearningResults, Row, ScalingResults, Table
+from app.documents import claims, matrix
+from app.documents.budgets import amount, rates
 from app.documents.fill import Tables, from_results
 from data_gen.dataset import CheckResults
 
@@ -241,7 +242,7 @@ def _data(table: Table, problem: str) -> str:
 
 def _conditions(table: Table) -> str:
     budget = table.budget
-    given = _amount(budget)
+    given = amount(budget)
     points = "all" if budget.n_points is None else f"{budget.n_points:,} random"
     origins = [row.origin for row in table.rows.values()]
     lost = [key for key, row in table.rows.items() if row.diverged]
@@ -254,25 +255,12 @@ def _conditions(table: Table) -> str:
     commands = "; ".join(f"`{text}`" for text in dict.fromkeys(o.command for o in origins))
     return (
         f"Data: {data}. Budget of every row: {given}, batches of {budget.batch_size}, "
-        f"{_OPTIMIZERS[budget.optimizer]} {_rates(budget)}; models over points take "
+        f"{_OPTIMIZERS[budget.optimizer]} {rates(budget)}; models over points take "
         f"{points} points of a sample in each step, models on a grid all of it. "
         "± is half of the range over seeds. "
         f"Measured {when} at {commits} on {hardware}, torch {versions}, by {commands}"
         + (f". Diverged, and not in the means: {', '.join(lost)}." if lost else ".")
     )
-
-
-def _amount(budget: Budget) -> str:
-    if budget.minutes is not None:
-        return f"{budget.minutes:g} minutes of steps"
-    return f"{budget.steps:,} steps" if budget.steps is not None else f"{budget.epochs:,} epochs"
-
-
-def _rates(budget: Budget) -> str:
-    if not budget.further_rates:
-        return f"{budget.learning_rate:g}"
-    rates = " and ".join(f"{rate:g}" for rate in (budget.learning_rate, *budget.further_rates))
-    return f"{rates}, the best on validation for every row"
 
 
 def _spread(values: list[float]) -> str:
@@ -305,6 +293,7 @@ OPERATOR_TABLES: Tables = {
     "learning": from_results("learning", LearningResults, learning_table),
     "scaling": from_results("scaling", ScalingResults, scaling_table),
 }
+MATRIX_TABLES: Tables = {"matrix": matrix.from_all}
 BENCHMARK_TABLES: Tables = {
     "options": from_results("options", Table, rivals_table),
     "sizes": from_results("options", Table, sizes_table),

@@ -17,6 +17,7 @@ DOCUMENTS: Mapping[str, Tables] = {
     "docs/clusters.md": cluster_tables.CLUSTER_TABLES,
     "docs/operator.md": model_tables.OPERATOR_TABLES,
     "docs/benchmarks.md": model_tables.BENCHMARK_TABLES,
+    "docs/matrix.md": model_tables.MATRIX_TABLES,
 }
 
 
