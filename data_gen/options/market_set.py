@@ -31,7 +31,9 @@ LABELS = ("price", "delta", "vega", "rho", "dividend_rho", "cash_rho")
 _SOLVED = LABELS[:-1]
 _BUMP = 0.05  # of all dividends, relative
 _SPREAD = 0.25  # of the logarithm of the spots, to either side
-_LATEST = 1.2  # of -ln of the share of the time that is left: later, the grid is too coarse
+_LATEST = 0.9  # of -ln of the share of the time that is left
+_LONGER = 0.6  # expiries are about even in T, where random markets have them even in √T
+_PAYING = 0.9  # of the kinds of schedules: a third of the markets without dividends, no more
 
 
 class Contracts(NamedTuple):
@@ -57,8 +59,9 @@ class MarketSet:
     Attributes
     ----------
     markets
-        Markets up to an expiry, scrambled Sobol over a box wider than the domain; expiries are
-        even in their square root.
+        Markets up to an expiry, scrambled Sobol over a box wider than the domain. Long expiries
+        and dividends are more frequent than in :mod:`pricing.random_schedules`: errors are largest
+        under many payments.
     contracts
         Contracts per market, half of them calls: strikes half around the forward, half over the
         whole range, volatilities even in σ^¼.
@@ -66,7 +69,7 @@ class MarketSet:
         Slices read off each market: moments times spots.
     """
 
-    markets: int = 10_240
+    markets: int = 16_384
     contracts: int = 24
     moments: int = 4
     spots: int = 4
@@ -134,6 +137,7 @@ class MarketSet:
             "seed": self.seed,
             "domain": self.domain.as_dict(),
             "coding": CODING,
+            "drawn": {"latest": _LATEST, "longer": _LONGER, "paying": _PAYING},
             "grid": {
                 "n_space": self.grid.n_space,
                 "n_time": self.grid.n_time,
@@ -211,7 +215,9 @@ class MarketSet:
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, 1, shard]))
         corner = sobol(self.seed, 0, shard * size, size, len(AXES))[:n]
         wide = self.domain.widened()
-        drawn = draw_markets(wide, dict(zip(AXES, corner.T, strict=True)), rng)
+        even = dict(zip(AXES, corner.T, strict=True))
+        even |= {"expiry": even["expiry"] ** _LONGER, "kind": _PAYING * even["kind"]}
+        drawn = draw_markets(wide, even, rng)
         options = draw_contracts(wide, drawn, self.contracts, rng)
         spot = np.exp(rng.uniform(-_SPREAD, _SPREAD, (n, self.spots)))
         left = np.exp(-_LATEST * rng.random((n, self.moments)))

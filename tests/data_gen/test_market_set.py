@@ -7,6 +7,7 @@ import torch
 from amo.data.batch import read_operator_arrays
 from data_gen.dataset import Arrays
 from data_gen.options.market_set import LABELS, MarketSet
+from pricing.random_schedules import random_schedules
 from pricing.surrogate.market_coding import DIRECTIONS
 
 SET = MarketSet(markets=16, contracts=6, moments=3, spots=2)
@@ -32,6 +33,16 @@ def test_every_slice_is_another_and_all_of_its_contracts_share_it(arrays: Arrays
     assert len(np.unique(arrays["number"])) == len(arrays["number"]) <= n
     kinds = np.unique(np.column_stack([arrays["expiry"], arrays["payment_cash"][:, 0]]), axis=0)
     assert len(kinds) > 0.4 * n
+
+
+def test_many_payments_are_drawn_more_often_than_markets_at_random_have_them() -> None:
+    """Now, before any later moment: errors are largest there."""
+    rng = np.random.default_rng(0)
+    dataset = MarketSet(markets=512, contracts=1)
+    drawn = [dataset.draw(shard).options.market_slices for shard in range(dataset.n_shards)]
+    many = np.concatenate([slices.n_payments >= 6 for slices in drawn]).mean()
+    usual = random_schedules(dataset.domain, 4096, rng, 1).market_slices.n_payments >= 6
+    assert many > 1.5 * usual.mean()
 
 
 def test_values_and_slopes_are_the_labels_above_the_floor(arrays: Arrays) -> None:
