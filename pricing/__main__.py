@@ -70,6 +70,10 @@ def _add_measuring(commands: Commands) -> None:
     )
     measure.add_argument("--seeds", type=count, default=3, metavar="N", help="default 3")
     measure.add_argument(
+        "--compile", action="store_true",
+        help="compile the loss of rivals by torch.compile, which is not counted in their minutes",
+    )  # fmt: skip
+    measure.add_argument(
         "--problem", choices=["american", "american-market"], default="american",
         help="of the rivals, default american",
     )  # fmt: skip
@@ -163,7 +167,9 @@ def _bench(args: argparse.Namespace) -> int:
         from pricing.analysis import rivals
 
         data = args.data or Path("data") / args.problem
-        table = rivals.run(args.problem, data, args.out, args.minutes, args.seeds, say)
+        table = rivals.run(
+            args.problem, data, args.out, args.minutes, args.seeds, say, compiled=args.compile
+        )
         publish(table, rivals.as_text, args.json)
         return 0
     if args.what == "clusters":

@@ -35,8 +35,8 @@ def plan(
 ) -> tuple[int, float]:
     """Return how many steps fill the minutes, or the steps given, and the seconds per step.
 
-    ``seconds_of`` measures the seconds per step over a given number of steps. A plan in ``folder``
-    with the same identity is used as it is.
+    ``seconds_of``, a :class:`Pace` for example, measures the seconds per step over a given number
+    of steps. A plan in ``folder`` with the same identity is used as it is.
     """
     path = folder / _PLAN
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -52,33 +52,51 @@ def plan(
     return planned, seconds
 
 
-def seconds_per_step(
-    operator: Operator,
-    train: Dataset,
-    read: Read,
-    config: TrainingConfig,
-    workers: Workers,
-    loss: Loss = relative_l2_loss,
-) -> float:
-    """Return the seconds per training step, by training a copy of an operator."""
-    trained = copy.deepcopy(operator)
-    little = ArrayDataset(next(train.batches(1)))
-    with TemporaryDirectory() as scratch:
-        start = _clock(workers)
-        trial = loop.fit(
-            trained,
-            train,
-            little,
-            replace(config, validate_every=config.steps),
-            out=Path(scratch),
-            read=read,
-            workers=workers,
-            loss=loss,
-        )
-        seconds = _clock(workers) - start
-    if trial.reason != "finished":
-        raise StoppedError("stopped while its pace was measured: the same command goes on")
-    return seconds / config.steps
+class Pace:
+    """Seconds per training step, measured by training a copy of an operator.
+
+    A step that is to be compiled is compiled before the clock starts.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        train: Dataset,
+        read: Read,
+        config: TrainingConfig,
+        workers: Workers,
+        loss: Loss = relative_l2_loss,
+    ) -> None:
+        self.operator, self.train, self.read = operator, train, read
+        self.config, self.workers, self.loss = config, workers, loss
+        self._copy: Operator | None = None
+
+    def __call__(self, n: int) -> float:
+        """Return the seconds per step over ``n`` steps."""
+        if self._copy is None:
+            self._copy = copy.deepcopy(self.operator)
+            if self.config.compile:
+                self._over(1, self._copy)
+        return self._over(n, self._copy)
+
+    def _over(self, n: int, trained: Operator) -> float:
+        little = ArrayDataset(next(self.train.batches(1)))
+        with TemporaryDirectory() as scratch:
+            start = _clock(self.workers)
+            trial = loop.fit(
+                trained,
+                self.train,
+                little,
+                replace(self.config, steps=n, validate_every=n),
+                out=Path(scratch),
+                read=self.read,
+                workers=self.workers,
+                loss=self.loss,
+            )
+            seconds = _clock(self.workers) - start
+        if trial.reason != "finished":
+            raise StoppedError("stopped while its pace was measured: the same command goes on")
+        return seconds / n
 
 
 def _clock(workers: Workers) -> float:

@@ -1,14 +1,13 @@
 """What rows of a table would cost: a step or two of each, before hours of training."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
 from amo import checkpoint
-from amo.benchmarks.budget import seconds_per_step
+from amo.benchmarks.budget import Pace
 from amo.benchmarks.contestants import experiment_for
 from amo.benchmarks.table import Entry, in_a_process, steps_of
 from amo.results import Budget
@@ -41,9 +40,9 @@ def _estimate(entry: Entry, budget: Budget, data: Path, device: str) -> Estimate
     operator = checkpoint.build(experiment.recipe)
     few = problem.read(next(train.batches(budget.batch_size)))
     operator.fit_normalisers(lambda: [few], is_coded=problem.is_coded)
-    config = replace(experiment.training, steps=_STEPS)
-    seconds_per_step(operator, train, problem.read, replace(config, steps=1), workers)  # warms up
-    seconds = seconds_per_step(operator, train, problem.read, config, workers)
+    pace = Pace(operator, train, problem.read, experiment.training, workers)
+    pace(1)  # warms up
+    seconds = pace(_STEPS)
     steps = steps_of(budget, train) or max(1, round(60.0 * (budget.minutes or 0.0) / seconds))
     is_cuda = workers.device.type == "cuda"
     held = torch.cuda.max_memory_allocated(workers.device) / 1e6 if is_cuda else peak_megabytes()

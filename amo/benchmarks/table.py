@@ -22,7 +22,7 @@ import msgspec
 import torch
 
 from amo import checkpoint, results
-from amo.benchmarks.budget import plan, seconds_per_step
+from amo.benchmarks.budget import Pace, plan
 from amo.benchmarks.contestants import experiment_for, is_grid_only, n_parameters, recipe_for
 from amo.checkpoint import Recipe
 from amo.data.batch import Batch
@@ -225,10 +225,6 @@ def _trained(
         nonlocal pace
         config = experiment.training
 
-        def seconds_of(n: int) -> float:
-            some = replace(config, steps=n)
-            return seconds_per_step(operator, dataset, problem.read, some, workers)
-
         identity = {
             "entry": entry.key,
             "budget": _as_json(asdict(replace(budget, learning_rate=rate, further_rates=()))),
@@ -238,7 +234,11 @@ def _trained(
             "torch": torch.__version__,
         }
         steps, pace = plan(
-            seconds_of, folder, identity, minutes=budget.minutes, steps=steps_of(budget, dataset)
+            Pace(operator, dataset, problem.read, config, workers),
+            folder,
+            identity,
+            minutes=budget.minutes,
+            steps=steps_of(budget, dataset),
         )
         validate_every = max(1, -(-steps // _VALIDATIONS))
         save_every = max(1, steps // 10)

@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
-from amo.benchmarks.budget import plan, seconds_per_step
+import torch
+
+from amo.benchmarks.budget import Pace, plan
 from amo.benchmarks.contestants import n_parameters
 from amo.data.datasets import Dataset
 from amo.errors import StoppedError
@@ -78,6 +80,8 @@ def run(
     minutes: float,
     n_seeds: int,
     say: Callable[[str], None],
+    *,
+    compiled: bool = False,
 ) -> RivalResults:
     """Train every rival with every seed into folders below ``out``."""
     rows: list[RivalRow] = []
@@ -86,12 +90,14 @@ def run(
         for name, experiment in rivals(problem).items():
             say(f"{name}, seed {seed}: {minutes:g} minutes")
             folder = out / problem / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
-            row, hardware = _trained(name, experiment, seed, data, folder, minutes)
+            config = replace(experiment.training, seed=seed, compile=compiled)
+            seeded = replace(experiment, training=config)
+            row, hardware = _trained(name, seeded, data, folder, minutes)
             say(f"    RMSE {row['rmse']:.2e} after {row['steps']:,} steps")
             rows.append(row)
     return {
         "command": f"python -m pricing bench rivals --problem {problem} --minutes {minutes:g} "
-        f"--seeds {n_seeds}",
+        f"--seeds {n_seeds}" + (" --compile" if compiled else ""),
         "problem": problem,
         "minutes": minutes,
         "hardware": hardware,
@@ -100,32 +106,35 @@ def run(
 
 
 def _trained(
-    name: str, experiment: Experiment, seed: int, data: Path, folder: Path, minutes: float
+    name: str, experiment: Experiment, data: Path, folder: Path, minutes: float
 ) -> tuple[RivalRow, str]:
-    config = replace(experiment.training, seed=seed)
+    config = experiment.training
+    if config.compile:
+        torch.compiler.reset()  # it compiles the loss for so many models, and then no more
     pace, hardware = 0.0, ""
 
     def settled(operator: Operator, dataset: Dataset, workers: Workers) -> TrainingConfig:
         nonlocal pace, hardware
         hardware = workers.hardware
 
-        def seconds_of(n: int) -> float:
-            some = replace(config, steps=n)
-            read, loss = experiment.problem.read, experiment.loss
-            return seconds_per_step(operator, dataset, read, some, workers, loss)
-
-        identity = {"rival": name, "seed": seed, "minutes": minutes, "hardware": hardware}
-        steps, pace = plan(seconds_of, folder, identity, minutes=minutes, steps=None)
+        measured = Pace(
+            operator, dataset, experiment.problem.read, config, workers, experiment.loss
+        )
+        identity = {"rival": name, "minutes": minutes, "hardware": hardware}
+        identity |= {"seed": config.seed, "compile": config.compile}
+        steps, pace = plan(measured, folder, identity, minutes=minutes, steps=None)
         every = max(1, -(-steps // _VALIDATIONS))
         return replace(config, steps=steps, validate_every=every, save_every=max(1, steps // 10))
 
-    found = train(replace(experiment, training=config), data=data, out=folder, plan=settled)
+    found = train(experiment, data=data, out=folder, plan=settled)
     if not found.is_finished:
-        raise StoppedError(f"{name}, seed {seed} was stopped: the same command goes on from there")
+        raise StoppedError(
+            f"{name}, seed {config.seed} was stopped: the same command goes on from there"
+        )
     scores = evaluate(folder, data, "test", problem=experiment.problem)
     return {
         "model": name,
-        "seed": seed,
+        "seed": config.seed,
         "parameters": n_parameters(experiment.recipe),
         "steps": found.steps,
         "seconds_per_step": pace,

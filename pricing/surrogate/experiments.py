@@ -136,7 +136,9 @@ _MARKET = Experiment(
         decoder="modulated",
         trunk_width=96,
     ),
-    training=replace(_TRAINING, steps=190_000, batch_size=96, n_queries=None, validate_every=5000),
+    training=replace(
+        _TRAINING, steps=250_000, batch_size=96, n_queries=None, validate_every=10_000
+    ),
     loss=SobolevLoss(
         3e-5,
         tuple(_MARKET_UNITS[name] for name in market_coding.DIRECTIONS),
