@@ -69,6 +69,14 @@ bench: $(STAMP)  ## every table of models in small, into runs/smoke: do they run
 	    --out runs/smoke/navier-stokes
 	$(BIN)/python -m amo bench physics --problems $(PROBLEMS) --models amo,amo-grid --steps 2 \
 	    --data runs/smoke --out runs/smoke/physics --json runs/smoke/physics.json
+	$(BIN)/python -m amo bench filters --steps 2 --data runs/smoke --out runs/smoke/filters \
+	    --json runs/smoke/filters.json
+	$(BIN)/python -m data_gen american --states 24 --vols 2 --out runs/smoke/american
+	$(BIN)/python -m data_gen american-market --markets 16 --out runs/smoke/american-market
+	set -e; for name in american american-market; do \
+	    $(BIN)/python -m pricing bench rivals --problem $$name --minutes 0.001 --seeds 1 \
+	        --data runs/smoke/$$name --out runs/smoke/rivals --json runs/smoke/rivals-$$name.json; \
+	done
 
 FIVE := amo,fno,lno,transolver,lamo
 REST := f-fno,u-fno,transolver++,galerkin,ono,oformer,mwt,lsm,ifno
@@ -104,7 +112,7 @@ benchmarks: $(STAMP)  ## all tables of models, into docs; hours, resumable, rows
 	$(BIN)/python -m data_gen american
 	$(BIN)/python -m pricing bench rivals --minutes 3 --json $(RECORD)/rivals.json
 	$(BIN)/python -m data_gen american-market
-	$(BIN)/python -m pricing bench rivals --problem american-market --minutes 1.5 \
+	$(BIN)/python -m pricing bench rivals --problem american-market --minutes 1.5 --compile \
 	    --json $(RECORD)/market_rivals.json
 	$(BIN)/python -m app report
 
