@@ -54,7 +54,7 @@ class ServingSet:
     ----------
     states
         Market states, scrambled Sobol over a box wider than the domain, so that its ends lie
-        inside of what a model has seen; even in a power of their codes.
+        inside of what a model has seen; even in :func:`pricing.surrogate.encoding.code_rate`.
     vols
         Volatilities (with horizons) per state, a second Sobol, even in σ^¼: more weight on small
         volatilities. Horizons are even in a root of T.
@@ -67,7 +67,6 @@ class ServingSet:
     gate: ClassVar[float]  # of the largest estimated price error, per unit strike
     tolerances: ClassVar[Mapping[str, float]]  # of verify, per unit strike
     horizon_power: ClassVar[float]  # horizons are even in T^(1 / power)
-    rate_power: ClassVar[float] = 1.0  # rates are even in code^(1 / power)
 
     states: int = 1024
     vols: int = 16
@@ -140,7 +139,6 @@ class ServingSet:
             "domain": self.domain.as_dict(),
             "drawn_from": self.domain.widened().as_dict(),
             "horizon_power": self.horizon_power,
-            "rate_power": self.rate_power,
             "coding": self.coding.version,
             "grid": {
                 "n_space": self.grid.n_space,
@@ -207,7 +205,7 @@ class ServingSet:
         size = self._states_a_shard
         first = shard * size
         n = min(size, self.states - first)
-        corner = sobol(self.seed, 0, first, size, 2)[:n] ** self.rate_power
+        corner = sobol(self.seed, 0, first, size, 2)[:n]
         inner = sobol(self.seed, 1, first * self._vols_drawn, size * self._vols_drawn, 2)
         inner = inner.reshape(size, self._vols_drawn, 2)[:n, : self.vols].reshape(-1, 2)
         d = self.domain.widened()
@@ -323,7 +321,6 @@ class AmericanSet(ServingSet):
 
     coding = AMERICAN
     horizon_power = 1.25
-    rate_power = 1.5  # at small rates values depend on the ratio of the two: more states there
     gate = 2e-5
     tolerances: ClassVar[Mapping[str, float]] = {
         "price": 5e-5,
@@ -332,8 +329,7 @@ class AmericanSet(ServingSet):
         "rho": 2e-3,
         "dividend_rho": 2e-3,
     }
-    states: int = 6144
-    vols: int = 8
+    states: int = 1536
     grid: FDSettings = field(default_factory=lambda: FDSettings(n_space=192, n_time=96))
 
 
