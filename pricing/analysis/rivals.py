@@ -52,14 +52,15 @@ def rivals(problem: str = "american") -> Mapping[str, Experiment]:
     """Return the contestants on a problem, whose trunks have the size of the shipped form's.
 
     On rates: the shipped form, and a perceptron, also at the size that is shipped beside it. On
-    markets: the shipped form, the same without one of its parts, the set encoder that is left
-    without any of them, and a perceptron on padded slots.
+    markets: the shipped form, the same with mixers of a quarter of the size or without one of its
+    parts, the set encoder that is left without any of them, and a perceptron on padded slots.
     """
     ours = EXPERIMENTS[problem]
     if problem == "american-market":
         return {
             "amo": ours,
             "amo, no direct path": changed(ours, direct=False),
+            "amo, small mixers": changed(ours, state_size=4, expansion=1),
             "amo, no mixers": changed(ours, mixer="none"),
             "amo, no projection": changed(ours, projects=False),
             "set encoder": at_equal_cost(EXPERIMENTS["american-market-set"], ours),
