@@ -96,7 +96,7 @@ def test_the_market_model_passed_the_fuzzer_and_its_ladder_is_fast() -> None:
     errors = metrics["domain"]
     assert errors["delta"]["rmse"] <= 2e-3
     assert errors["vega"]["rmse"] <= 0.15
-    assert errors["price"]["rmse"] <= 5e-3
+    assert errors["price"]["rmse"] <= 5e-3  # the whole domain; 3e-3 is for realistic schedules
     assert errors["price"]["max"] <= 0.1
     realistic = speed["engines"]["amo"]
     assert realistic["rmse"] <= 3e-3
