@@ -209,10 +209,9 @@ def _training_of_both() -> str:
     )
     text = f"it was trained for {mlp['minutes']:.0f} minutes, `amo` for {ours['minutes']:.0f}"
     if mlp["data"]["sha256"] != ours["data"]["sha256"]:
-        text += (
-            ", and on an earlier set of the same labels, which does not say what exercise pays at "
-            "least: this is no race under equal terms"
-        )
+        return f"{text}, and on another set: this is no race under equal terms"
+    if mlp["steps"] == ours["steps"]:
+        text += ", both in as many steps on the same set"
     return text
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from amo.checkpoint import Recipe
+from amo.model_config import AMOConfig
 from amo.results import RESULTS
 from app.documents.stated_errors import fuzz_table
 from pricing.analysis.assessment import QUANTITIES
@@ -35,8 +36,11 @@ _DOMAIN = {
 
 def market_card(name: str, n_parameters: int, recipe: Recipe, metrics: Mapping[str, Any]) -> str:
     """Return the card."""
+    kind = _KINDS[recipe.kind]
+    if isinstance(recipe.config, AMOConfig) and recipe.config.mixer == "none":
+        kind += " without its state-space mixers"
     head = (
-        f"# {name}\n\n{_KINDS[recipe.kind]}, {n_parameters:,} parameters: American options under "
+        f"# {name}\n\n{kind}, {n_parameters:,} parameters: American options under "
         "curves and cash dividends, price and Greeks. This card is written by `python -m app "
         "report` from the files beside it."
     )

@@ -4,7 +4,7 @@ from app.documents.fill import Tables, from_results
 from app.documents.stated_errors import fuzz_table
 from app.pareto import front_in_words
 from pricing.analysis.fuzz import FuzzResults
-from pricing.analysis.rivals import RivalResults
+from pricing.analysis.rivals import RivalResults, shipped
 from pricing.bench_market_model import ModelResults
 from pricing.bench_markets import MarketResults
 from pricing.bench_surfaces import SurfaceBench
@@ -139,9 +139,10 @@ def rivals_table(results: RivalResults) -> str:
         min(some, key=lambda name: means[name])
         for some in (means, [name for name in means if not name.startswith("amo")])
     )
-    ratio = means["amo"] / means[rival]
-    order = f"`amo`, the shipped form, has {ratio:.2f} times the error of the best rival, {rival}."
-    if best not in ("amo", rival):
+    ours = shipped(results["problem"])
+    ratio = means[ours] / means[rival]
+    order = f"{ours}, the shipped form, has {ratio:.2f} times the error of the best rival, {rival}."
+    if best not in (ours, rival):
         order += f" The lowest is that of {best}, {means[best] / means[rival]:.2f} times."
     note = (
         f"{order} {results['minutes']:g} minutes each on {results['hardware']}; errors for a "

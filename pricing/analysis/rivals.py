@@ -5,6 +5,7 @@ weights on validation are scored on market states that no rival has seen. A stop
 where it stopped, because each rival's run does.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from amo.training.loop import TrainingConfig
 from pricing.surrogate.experiments import EXPERIMENTS, at_equal_cost, changed
 
 _VALIDATIONS = 4
+_SEPARATORS = re.compile(r"\W+")
 STRIKE = 100.0  # errors are stated for
 
 
@@ -51,27 +53,34 @@ class RivalResults(TypedDict):
 def rivals(problem: str = "american") -> Mapping[str, Experiment]:
     """Return the contestants on a problem, whose trunks have the size of the shipped form's.
 
-    On rates: the shipped form, and a perceptron, also at the size that is shipped beside it. On
-    markets: the shipped form, the same with mixers of a quarter of the size or without one of its
+    On rates: the shipped form, the perceptron that is shipped beside it, and a larger one. On
+    markets: AMO as a whole, the same with mixers of a quarter of the size or without one of its
     parts, the set encoder that is left without any of them, and a perceptron on padded slots.
     """
     ours = EXPERIMENTS[problem]
     if problem == "american-market":
+        whole = changed(ours, mixer="bi", state_size=8)
         return {
-            "amo": ours,
-            "amo, no direct path": changed(ours, direct=False),
-            "amo, small mixers": changed(ours, state_size=4, expansion=1),
-            "amo, no mixers": changed(ours, mixer="none"),
-            "amo, no projection": changed(ours, projects=False),
+            "amo": whole,
+            "amo, no direct path": changed(whole, direct=False),
+            "amo, small mixers": changed(whole, state_size=4, expansion=1),
+            "amo, no mixers": ours,
+            "amo, no projection": changed(whole, projects=False),
             "set encoder": at_equal_cost(EXPERIMENTS["american-market-set"], ours),
             "mlp, padded": at_equal_cost(EXPERIMENTS["american-market-mlp"], ours),
         }
-    shipped = EXPERIMENTS["american-mlp"]
+    plain = replace(EXPERIMENTS["american-mlp"], training=ours.training)
     return {
         "amo": ours,
-        "mlp": at_equal_cost(shipped, ours),
-        "mlp as shipped": replace(shipped, training=ours.training),
+        "mlp": plain,
+        "mlp, 128 × 4": changed(plain, width=128, depth=4),
     }
+
+
+def shipped(problem: str) -> str:
+    """Return which of the contestants is the form that is shipped."""
+    ours = EXPERIMENTS[problem]
+    return next(name for name, experiment in rivals(problem).items() if experiment == ours)
 
 
 def run(
@@ -90,7 +99,7 @@ def run(
     for seed in range(n_seeds):
         for name, experiment in rivals(problem).items():
             say(f"{name}, seed {seed}: {minutes:g} minutes")
-            folder = out / problem / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}"
+            folder = out / problem / f"{_SEPARATORS.sub('-', name)}-{seed}"
             config = replace(experiment.training, seed=seed, compile=compiled)
             seeded = replace(experiment, training=config)
             row, hardware = _trained(name, seeded, data, folder, minutes)

@@ -30,6 +30,7 @@ from pricing import black_scholes
 
 MAX_RATIO = 8.0  # of |ln F| / (σ√τ): beyond this, no time value is left to learn
 STATE_POINTS = (-1.0, 1.0)  # where the input function is given: rate, dividend yield
+_LEAST_RATE = 2.5e-4  # added to both rates where their ratio is taken: there may be none
 _SMALL_RATE = 0.03  # below it the input function is about linear in the rate, above in ln rate
 DIRECTIONS = ("log_moneyness", "volatility", "rate", "dividend_yield")  # of first derivatives
 
@@ -250,15 +251,32 @@ def _european_gap(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
     return xp.exp(-put.rate * put.time_to_expiry) * xp.expm1(_log_forward(put))
 
 
+def above_limit(put: Put, xp: ModuleType = np) -> Any:  # noqa: ANN401
+    """Return how far ln(S/K) lies above ln(r/q), to which the exercise boundary tends if r < q.
+
+    An exercised put of unit strike earns r and costs q S/K, which are equal there. Where rates are
+    small, the premium depends on their ratio: this resolves what the rates themselves do not.
+    """
+    ratio = (put.rate + _LEAST_RATE) / (put.dividend_yield + _LEAST_RATE)
+    return put.log_moneyness - xp.log(ratio)
+
+
 def _american_queries(put: Put, xp: ModuleType) -> Any:  # noqa: ANN401
-    """Return ln F / (σ√τ), ln σ√τ, √τ and ln S/K: the premium has no similarity form."""
+    """Return ln F / (σ√τ), ln σ√τ, √τ, ln S/K and what exercise pays; there is no similarity form.
+
+    What it pays is given twice: as (q S/K - r) / (q S/K + r), the tanh of half of
+    :func:`above_limit`, and as the distance above the limit in units of σ√τ.
+    """
     deviation = _deviation(put, xp)
-    ratio = _log_forward(put) / deviation
+    inverse = 1.0 / deviation
+    above = above_limit(put, xp)
     columns = [
-        _bounded(ratio, xp),
+        _bounded(_log_forward(put) * inverse, xp),
         xp.log(deviation) + 1.3,
         xp.sqrt(put.time_to_expiry) - 0.9,
         put.log_moneyness,
+        xp.tanh(0.5 * above),
+        _bounded(above * inverse, xp),
     ]
     return _side_by_side(columns, xp)
 
@@ -282,12 +300,12 @@ EUROPEAN = Coding(
 )
 AMERICAN = Coding(
     name="american",
-    version=1,
+    version=2,  # version 1 did not see what exercise pays
     is_american=True,
     queries=_american_queries,
     scale=_american_scale,
     gap=None,
-    n_queries=4,
+    n_queries=6,
     link="sigmoid",
     unit=lambda put: np.ones_like(put.log_moneyness),
     reach=lambda put: (np.minimum(1.0, _deviation(put, np) / 0.025), np.ones_like(put.volatility)),

@@ -6,7 +6,7 @@ from amo.arrays import FloatArray
 from pricing import bounds
 from pricing.options import Options, Values
 
-_STOPPED = 8e-6  # per unit strike, about two price errors of the American surrogate: options with
+_STOPPED = 7e-6  # per unit strike, about two price errors of the American surrogate: options with
 # less time value get the Greeks of their payoff
 
 

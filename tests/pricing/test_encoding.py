@@ -13,6 +13,7 @@ from pricing.surrogate.encoding import (
     EUROPEAN,
     Coding,
     Put,
+    above_limit,
     code_rate,
     mirrored,
     rate_of,
@@ -145,6 +146,38 @@ def test_an_american_s_premium_is_between_nothing_and_the_interest() -> None:
     y = output(AMERICAN, put, fd.evaluate(options, ("price",))["price"])
     assert y.min() > -1e-3
     assert y.max() <= 1.0 + 1e-6
+
+
+def test_the_exercise_boundary_tends_to_its_limit_at_expiry() -> None:
+    """The limit is min(1, r/q): there, what exercise earns is what it costs."""
+    rate, dividend_yield = np.array([0.01, 0.03, 0.02]), np.array([0.04, 0.05, 0.03])
+    options = Options.of(
+        spot=1.0,
+        strike=1.0,
+        expiry=np.full(3, 0.01),
+        rate=rate,
+        dividend_yield=dividend_yield,
+        volatility=0.2,
+        is_call=False,
+        is_american=True,
+    )
+    boundary = fd.solve_surface(options, log_moneyness=(-1.6, 0.1)).boundary[:, -1]
+    here = Put(np.log(boundary), options.expiry, rate, dividend_yield, options.volatility)
+    assert np.allclose(above_limit(here), 0.0, atol=0.04)  # it moves by about σ√τ = 0.02
+
+
+def test_identity_what_exercise_pays_is_a_hyperbolic_tangent() -> None:
+    put = puts()._replace(rate=np.full(200, 0.02), dividend_yield=np.full(200, 0.03))
+    least = 2.5e-4
+    earned, paid = 0.02 + least, (0.03 + least) * np.exp(put.log_moneyness)
+    assert np.allclose(np.tanh(0.5 * above_limit(put)), (paid - earned) / (paid + earned))
+
+
+def test_coordinates_are_finite_without_rates() -> None:
+    put = puts()._replace(rate=np.zeros(200), dividend_yield=np.zeros(200))
+    assert np.isfinite(AMERICAN.queries(put, np)).all()
+    assert np.isfinite(AMERICAN.query_tangents(put)).all()
+    assert np.allclose(above_limit(put), put.log_moneyness)
 
 
 def test_mirrored_puts_have_the_value_of_the_call() -> None:

@@ -25,7 +25,7 @@ BARS = {
     },
     "american": {
         "surfaces": 2e-4, "price": 5e-4, "max": 8e-3, "domain": 2e-3, "delta": 2e-4,
-        "gamma": 2e-4, "vega": 0.02, "rho": 0.25, "theta": 0.04, "ladder": 5e-3,
+        "gamma": 2e-4, "vega": 0.02, "rho": 0.06, "theta": 0.04, "ladder": 5e-3,
     },
 }  # fmt: skip  # American rho should be 0.05
 

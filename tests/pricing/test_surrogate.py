@@ -45,7 +45,7 @@ def write_model(
     config = AMOConfig(
         n_features=1,
         n_dimensions=1,
-        n_query_dimensions=4 if coding.is_american else 2,
+        n_query_dimensions=coding.n_queries,
         decoder=decoder,
         **SIZES,
     )
