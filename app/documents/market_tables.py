@@ -144,8 +144,9 @@ def rivals_table(results: RivalResults) -> str:
     order = f"{ours}, the shipped form, has {ratio:.2f} times the error of the best rival, {rival}."
     if best not in (ours, rival):
         order += f" The lowest is that of {best}, {means[best] / means[rival]:.2f} times."
+    minutes = "1 minute" if results["minutes"] == 1.0 else f"{results['minutes']:g} minutes"
     note = (
-        f"{order} {results['minutes']:g} minutes each on {results['hardware']}; errors for a "
+        f"{order} {minutes} each on {results['hardware']}; errors for a "
         "strike of 100 on unseen samples of the training set's own distribution, which is wider "
         f"than what is served. By `{results['command']}`."
     )
