@@ -378,9 +378,13 @@ def test_attack_opens_its_worst_contract_on_the_price_page(open_page: Open) -> N
 
 
 def test_poles_move_with_the_rate(open_page: Open) -> None:
+    """Those of the European surrogate do: the American's stand still, its state takes a shortcut."""
     page = open_page("model")
-    pole = page.locator(".scatterlayer .point").first
-    pole.wait_for(timeout=PATIENCE)
+    page.get_by_role("radio", name="European").click()
+    page.get_by_text("Block 2 captures").wait_for(timeout=PATIENCE)
+    settle(page)
+    chart = page.locator(".js-plotly-plot").filter(has_text="Block 1 captures")
+    pole = chart.locator(".scatterlayer .point").first
     before = str(pole.get_attribute("transform"))
     slider = page.get_by_role("slider", name="Rate, %")
     slider.focus()
