@@ -378,7 +378,7 @@ def test_attack_opens_its_worst_contract_on_the_price_page(open_page: Open) -> N
 
 
 def test_poles_move_with_the_rate(open_page: Open) -> None:
-    """Those of the European surrogate do: the American's stand still, its state takes a shortcut."""
+    """Those of the European surrogate do; those of the American stand still."""
     page = open_page("model")
     page.get_by_role("radio", name="European").click()
     page.get_by_text("Block 2 captures").wait_for(timeout=PATIENCE)
