@@ -54,17 +54,18 @@ def rivals(problem: str = "american") -> Mapping[str, Experiment]:
     """Return the contestants on a problem, whose trunks have the size of the shipped form's.
 
     On rates: the shipped form, the perceptron that is shipped beside it, and a larger one. On
-    markets: the shipped form, the same with mixers of a quarter of the size or without one of its
+    markets: AMO as a whole, the same with mixers of a quarter of the size or without one of its
     parts, the set encoder that is left without any of them, and a perceptron on padded slots.
     """
     ours = EXPERIMENTS[problem]
     if problem == "american-market":
+        whole = changed(ours, mixer="bi", state_size=8)
         return {
-            "amo": ours,
-            "amo, no direct path": changed(ours, direct=False),
-            "amo, small mixers": changed(ours, state_size=4, expansion=1),
-            "amo, no mixers": changed(ours, mixer="none"),
-            "amo, no projection": changed(ours, projects=False),
+            "amo": whole,
+            "amo, no direct path": changed(whole, direct=False),
+            "amo, small mixers": changed(whole, state_size=4, expansion=1),
+            "amo, no mixers": ours,
+            "amo, no projection": changed(whole, projects=False),
             "set encoder": at_equal_cost(EXPERIMENTS["american-market-set"], ours),
             "mlp, padded": at_equal_cost(EXPERIMENTS["american-market-mlp"], ours),
         }
