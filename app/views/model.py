@@ -36,6 +36,7 @@ _DECODERS = {
     "attending": "Q: cross-attention out\\nper query",
     "modulated": "Q: trunk over queries,\\nmodulated",
 }
+_STILL, _WHOLE = 0.02, 0.999  # of the radius of the disc; of the energy of tokens
 _TITLES = {
     "point_places": "positions of inputs",
     "own_query_places": "positions of queries",
@@ -62,6 +63,16 @@ def _model(style: str) -> Surrogate:
     return engine.american if style == "american" else engine.european
 
 
+def _movement(paths: list[tuple[np.ndarray, ...]]) -> str:
+    """Return how far poles move along a path, in words."""
+    furthest = max(float(np.hypot(*np.ptp(poles, axis=0).T).max()) for poles, *_ in paths)
+    words = f"Along the path poles move by about {furthest:.1g} at most."
+    captured = min(float(energy.min()) for _, energy, _ in paths)
+    if furthest < _STILL and captured > _WHOLE:
+        words += " All of the energy is captured, so training had no reason to move them."
+    return words
+
+
 def _show_poles(style: str) -> None:
     st.subheader("Poles as the market moves")
     st.write(
@@ -85,6 +96,7 @@ def _show_poles(style: str) -> None:
             ),
             alt=f"poles of block {number + 1} in the unit disc; numbers in the table below",
         )
+    st.caption(_movement(paths))
     table = pd.DataFrame(
         [
             {

@@ -176,6 +176,8 @@ def test_poles_stay_inside_their_disc_and_start_apart(kind: str) -> None:
     quiet = layer.poles(torch.zeros(1, 32, 16))[0]
     assert (torch.cdist(quiet, quiet) + torch.eye(6)).min() > 1e-2
     assert any(p.requires_grad for p in layer.parameters()) == (kind != "random-static")
+    one, other = layer.poles(torch.randn(2, 32, 16)).expand(2, -1, -1)
+    assert bool(((one - other).abs() > 1e-3).any()) == (kind == "adaptive")
 
 
 def test_first_projection_holds_the_mean_and_the_sum_of_blocks_is_orthogonal() -> None:

@@ -101,6 +101,19 @@ def test_stated_errors_hold_under_markets() -> None:
     assert sum(row["not_finite_and_not_flagged"] for row in rows) == 0
 
 
+def test_stated_errors_tell_apart_what_exercise_earns(options: Options) -> None:
+    place = MarketSurrogate.place(options)
+    is_call = options.is_call
+    np.testing.assert_array_equal(place.earned[~is_call], options.rate[~is_call])
+    np.testing.assert_array_equal(place.earned[is_call], options.dividend_yield[is_call])
+    little, much = (
+        MarketSurrogate.lattice().numbers(place._replace(earned=np.full(len(options), earned)))
+        for earned in (1e-4, 0.05)
+    )
+    assert (little[-1] == 0).all()
+    assert (much[-1] > 0).all()
+
+
 def test_the_engine_takes_what_it_knows_and_names_who_took_the_rest() -> None:
     markets = sample_markets()
     found = price_frame(sample_listed_book(), "amo", markets=markets, error_bars=True)

@@ -57,7 +57,7 @@ def test_europeans_have_no_boundary(engine: SurrogateEngine) -> None:
     assert np.isnan(found).all()
 
 
-def test_explanation_has_poles_in_the_disc_that_move_with_the_state(
+def test_explanation_has_poles_in_the_disc_and_what_they_capture(
     engine: SurrogateEngine,
 ) -> None:
     blocks = explain(engine.american, np.array([0.01, 0.1]), np.array([0.02, 0.02]))
@@ -66,7 +66,8 @@ def test_explanation_has_poles_in_the_disc_that_move_with_the_state(
     for block in blocks:
         assert (np.hypot(*np.moveaxis(block.poles, -1, 0)) < 1).all()
         assert (block.captured_energy > 0).all()
-        assert (block.poles[0] != block.poles[1]).any()
+        largest = 1.0 + block.poles.shape[1] * block.gram_error  # of the Gram matrix, an eigenvalue
+        assert (block.captured_energy <= largest + 1e-3).all()
 
 
 def test_functions_of_an_explanation_are_orthonormal_on_a_fine_circle(
