@@ -73,7 +73,7 @@ def pareto(engines: Engines, column: str, title: str) -> go.Figure:
             y=[row["price_rmse"]],
             mode="markers+text",
             text=[name],
-            textposition="top center",
+            textposition="bottom center" if name == "amo" else "top center",  # mlp is beside it
             cliponaxis=False,
             marker={
                 "size": 14 if is_surrogate else 10,
@@ -173,9 +173,10 @@ def basis_functions(angles: FloatArray, blocks: Sequence[FloatArray]) -> go.Figu
 
 
 def named_lines(table: pd.DataFrame, x: str, y: str) -> go.Figure:
-    """Draw one line a column against the index."""
+    """Draw one line a column against the index, from zero up."""
     figure = go.Figure()
     for number, (name, values) in enumerate(table.items()):
         colour = CYCLE[number % len(CYCLE)]
         add_line(figure, table.index.to_numpy(), values.to_numpy(), str(name), colour=colour)
+    figure.update_yaxes(rangemode="tozero")
     return dressed(figure, "", x, y, height=320)

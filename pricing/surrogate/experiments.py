@@ -47,14 +47,23 @@ def _problem(coding: Coding) -> Problem:
 
 
 def _operator(coding: Coding, **choices: Any) -> AMOConfig:  # noqa: ANN401  # of AMOConfig
-    """Return a model that maps two numbers to a field over other coordinates."""
+    """Return a model that maps two numbers to a field over other coordinates.
+
+    An encoder of the size of its input, and a small trunk: many cheap steps beat few large ones.
+    """
     return AMOConfig(
         n_features=1,
         n_dimensions=1,
         n_query_dimensions=coding.n_queries,
         width=32,
         n_heads=2,
+        n_tokens=4,
+        n_poles=2,
+        n_blocks=1,
         state_size=8,
+        decoder="modulated",
+        trunk_width=64,
+        trunk_depth=3,
         **choices,
     )
 
@@ -68,8 +77,8 @@ _EUROPEAN = Experiment(
     name=EUROPEAN.name,
     problem=_problem(EUROPEAN),
     kind="amo",
-    model=_operator(EUROPEAN, n_tokens=16, n_poles=6, n_blocks=2),
-    training=replace(_TRAINING, steps=12_000),
+    model=_operator(EUROPEAN),
+    training=replace(_TRAINING, batch_size=32, validate_every=2500),
     loss=_loss(
         5e-5, {"log_moneyness": 5e-4, "volatility": 5e-4, "rate": 2e-3, "dividend_yield": 2e-3}
     ),
@@ -78,17 +87,7 @@ _AMERICAN = Experiment(
     name=AMERICAN.name,
     problem=_problem(AMERICAN),
     kind="amo",
-    # an encoder of the size of its input, and a small trunk: many cheap steps beat few large ones
-    model=_operator(
-        AMERICAN,
-        n_tokens=4,
-        n_poles=2,
-        n_blocks=1,
-        decoder="modulated",
-        trunk_width=64,
-        trunk_depth=3,
-        n_mixed=16,
-    ),
+    model=_operator(AMERICAN, n_mixed=16),
     training=replace(_TRAINING, steps=100_000, batch_size=32, validate_every=2500),
     loss=_loss(
         1.5e-5,
@@ -108,7 +107,7 @@ _AMERICAN_MLP = replace(
         width=64,
         depth=3,
     ),
-    training=replace(_AMERICAN.training, steps=45_000),
+    training=replace(_AMERICAN.training, steps=130_000),  # of about the operator's minutes
 )
 _MARKET_UNITS = {
     "log_spot": 1e-3, "volatility": 1e-3, "rate": 4e-3, "borrow": 4e-3, "dividends": 5e-4
