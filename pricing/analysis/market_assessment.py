@@ -21,6 +21,7 @@ from pricing.markets.market import Market
 from pricing.markets.slices import Slices
 from pricing.options import Options, Values
 from pricing.random_schedules import SPOT, random_schedules
+from pricing.surrogate.market_errors import LATTICE, place_of
 from pricing.surrogate.market_model import MarketSurrogate
 from pricing.surrogate.stated_error import FLOOR, StatedError
 
@@ -64,8 +65,7 @@ def _truth(options: Options, quantities: tuple[str, ...] = QUANTITIES) -> Values
 
 def _stated(surrogate: MarketSurrogate, n: int, rng: np.random.Generator) -> StatedError:
     """Measure the largest error of every cell, in units of the scale, and of the cells beside."""
-    lattice = surrogate.lattice()
-    largest = np.zeros(lattice.shape)
+    largest = np.zeros(LATTICE.shape)
     for on_ends in (False, True):
         options = random_schedules(surrogate.domain, n // 2, rng, on_ends=on_ends)
         truth = _truth(options, ("price",))["price"]
@@ -73,8 +73,8 @@ def _stated(surrogate: MarketSurrogate, n: int, rng: np.random.Generator) -> Sta
         scale = surrogate.scale(options)
         error = np.maximum(np.abs(price - truth) / options.strike - FLOOR, 0.0)
         share = np.divide(error, scale, out=np.zeros_like(error), where=scale > 0)
-        np.maximum.at(largest, lattice.numbers(surrogate.place(options)), np.nan_to_num(share))
-    return StatedError.measured(lattice, largest)
+        np.maximum.at(largest, LATTICE.numbers(place_of(options)), np.nan_to_num(share))
+    return StatedError.measured(LATTICE, largest)
 
 
 def _groups(

@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -30,8 +30,9 @@ from pricing.surrogate.grouping import Pack
 from pricing.surrogate.inverse import BOUNDARY, Answer, Packs, Search, roots
 from pricing.surrogate.market_coding import code, terms_of
 from pricing.surrogate.market_domain import CODING, MarketDomain
+from pricing.surrogate.market_errors import LATTICE, place_of
 from pricing.surrogate.market_network import MarketNetwork, first_rows
-from pricing.surrogate.stated_error import Lattice, StatedError
+from pricing.surrogate.stated_error import StatedError
 
 NAME = "american-market"  # of the training set, the experiment and the model folder
 LEAVES = {  # what is differentiated for each quantity, of the moves of Terms.moved
@@ -48,38 +49,6 @@ LEAVES = {  # what is differentiated for each quantity, of the moves of Terms.mo
 }
 _SECOND = ("gamma", "theta", "vanna", "volga", "charm")  # need second derivatives
 _SPEED = 5e-3  # of the spot, by which gamma is differenced for charm
-_EDGES = {  # of the cells whose errors are stated
-    "is_call": (0.0, 0.5, 1.0),
-    "ratio": (-np.inf, -2.0, -0.7, 0.0, 0.7, 2.0, np.inf),
-    "expiry": (0.0, 0.04, 0.15, 0.5, 1.0, np.inf),
-    "volatility": (0.0, 0.13, 0.25, 0.5, np.inf),
-    "payments": (-0.5, 0.5, 2.5, 5.5, np.inf),
-    "earned": (-np.inf, 0.002, 0.01, 0.03, np.inf),
-}
-
-
-class Place(NamedTuple):
-    """Where a contract is among the cells of stated errors.
-
-    Attributes
-    ----------
-    is_call, expiry, volatility
-        Of the contract.
-    ratio
-        ln(forward / strike) over σ√T.
-    payments
-        How many dividends up to expiry.
-    earned
-        What early exercise earns a year: the rate for a put, borrow and dividends for a call. Where
-        it is next to nothing so is the scale, and an error is many times that.
-    """
-
-    is_call: FloatArray
-    ratio: FloatArray
-    expiry: FloatArray
-    volatility: FloatArray
-    payments: FloatArray
-    earned: FloatArray
 
 
 @dataclass(frozen=True)
@@ -300,7 +269,7 @@ class MarketSurrogate(MarketNetwork):
         What the formula of the floor may miss is added: where early exercise is worth nothing, that
         is all the error there is.
         """
-        share = self._stated_error.of(self.place(options), self.scale(options))
+        share = self._stated_error.of(place_of(options), self.scale(options))
         missed = cash_dividends.evaluate(options, options.market_slices, ("price_error",))
         return np.asarray(options.strike * share + missed["price_error"])
 
@@ -317,25 +286,6 @@ class MarketSurrogate(MarketNetwork):
         self.run(work, options, None, None)
         return found
 
-    @staticmethod
-    def place(options: Options) -> Place:
-        """Return where contracts are among the cells of stated errors."""
-        forward = (options.rate - options.dividend_yield) * options.expiry
-        deviation = options.volatility * np.sqrt(options.expiry)
-        return Place(
-            options.is_call.astype(np.float64),
-            (np.log(options.spot / options.strike) + forward) / deviation,
-            options.expiry,
-            options.volatility,
-            options.market_slices.n_payments.astype(np.float64),
-            np.where(options.is_call, options.dividend_yield, options.rate),
-        )
-
-    @staticmethod
-    def lattice() -> Lattice:
-        """Return the cells of stated errors."""
-        return Lattice(_EDGES)
-
     @cached_property
     def _stated_error(self) -> StatedError:
         if "stated_error" not in self.metrics:
@@ -343,8 +293,8 @@ class MarketSurrogate(MarketNetwork):
                 "the market model has no measured errors: run `python -m pricing assess` on its "
                 "folder"
             )
-        bars = np.reshape(self.metrics["stated_error"]["bars"], self.lattice().shape)
-        return StatedError(self.lattice(), bars)
+        bars = np.reshape(self.metrics["stated_error"]["bars"], LATTICE.shape)
+        return StatedError(LATTICE, bars)
 
 
 def _widened(column: FloatArray, name: str, width: int) -> FloatArray:

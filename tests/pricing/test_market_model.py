@@ -23,6 +23,7 @@ from pricing.engines.surrogate import SurrogateEngine
 from pricing.options import Options
 from pricing.random_schedules import random_schedules
 from pricing.surrogate.market_coding import code, terms_of
+from pricing.surrogate.market_errors import LATTICE, place_of
 from pricing.surrogate.market_model import MarketSurrogate
 
 GREEKS = ("delta", "gamma", "vega", "theta", "rho", "dividend_rho", "vanna", "volga", "charm")
@@ -102,12 +103,12 @@ def test_stated_errors_hold_under_markets() -> None:
 
 
 def test_stated_errors_tell_apart_what_exercise_earns(options: Options) -> None:
-    place = MarketSurrogate.place(options)
+    place = place_of(options)
     is_call = options.is_call
     np.testing.assert_array_equal(place.earned[~is_call], options.rate[~is_call])
     np.testing.assert_array_equal(place.earned[is_call], options.dividend_yield[is_call])
     little, much = (
-        MarketSurrogate.lattice().numbers(place._replace(earned=np.full(len(options), earned)))
+        LATTICE.numbers(place._replace(earned=np.full(len(options), earned)))
         for earned in (1e-4, 0.05)
     )
     assert (little[-1] == 0).all()

@@ -205,7 +205,7 @@ def sick_engine() -> SurrogateEngine:
     """An engine whose European network gives no number."""
     sick = SurrogateEngine.load()
     weights = sick.european.operator.state_dict()
-    name = next(key for key in weights if key.endswith("projection.last.bias"))
+    name = next(key for key in weights if key.endswith("trunk.last.bias"))
     with torch.no_grad():
         sick.european.operator.get_parameter(name).fill_(float("nan"))
     return sick
