@@ -69,7 +69,7 @@ def rivals(problem: str = "american") -> Mapping[str, Experiment]:
             "set encoder": at_equal_cost(EXPERIMENTS["american-market-set"], ours),
             "mlp, padded": at_equal_cost(EXPERIMENTS["american-market-mlp"], ours),
         }
-    plain = replace(EXPERIMENTS["american-mlp"], training=ours.training)
+    plain = replace(EXPERIMENTS["american-mlp"], training=ours.training, loss=ours.loss)
     return {
         "amo": ours,
         "mlp": plain,

@@ -73,6 +73,12 @@ def _loss(value_unit: float, units: Mapping[str, float], step: float = 5e-7) -> 
     return SobolevLoss(value_unit, tuple(units[name] for name in DIRECTIONS), step=step)
 
 
+def _american_loss(rate_unit: float) -> SobolevLoss:
+    units = {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": rate_unit, "dividend_yield": 1e-3}
+    # rates then move by 1e-4: further, and slopes at small rates are smeared
+    return _loss(1.5e-5, units, step=1e-7)
+
+
 _EUROPEAN = Experiment(
     name=EUROPEAN.name,
     problem=_problem(EUROPEAN),
@@ -89,11 +95,7 @@ _AMERICAN = Experiment(
     kind="amo",
     model=_operator(AMERICAN, n_mixed=16),
     training=replace(_TRAINING, steps=100_000, batch_size=32, validate_every=2500),
-    loss=_loss(
-        1.5e-5,
-        {"log_moneyness": 1e-3, "volatility": 7.5e-4, "rate": 1e-3, "dividend_yield": 1e-3},
-        step=1e-7,  # rates then move by 1e-4: further, and slopes at small rates are smeared
-    ),
+    loss=_american_loss(rate_unit=1e-3),
 )
 _AMERICAN_MLP = replace(
     _AMERICAN,
@@ -108,6 +110,7 @@ _AMERICAN_MLP = replace(
         depth=3,
     ),
     training=replace(_AMERICAN.training, steps=130_000),  # of about the operator's minutes
+    loss=_american_loss(rate_unit=8e-4),
 )
 _MARKET_UNITS = {
     "log_spot": 1e-3, "volatility": 1e-3, "rate": 4e-3, "borrow": 4e-3, "dividends": 5e-4
